@@ -1,0 +1,67 @@
+"""Evaluation as columns: a dataframe in, the same dataframe with result columns out.
+
+run_experiment   rows and evaluators in; label, score, explanation, metadata and error out
+evaluator, task  decorators for your own functions; Evaluator is the base for classes
+df.evals         summary, failures, scores, passed, to_parquet of a scored frame
+"""
+
+from evalframe.accessor import EvalsAccessor as _EvalsAccessor  # noqa: F401 - registers df.evals
+from evalframe.analysis.failures import failures
+from evalframe.analysis.scores import passed, scores
+from evalframe.analysis.summary import summary
+from evalframe.core.errors import (
+    CellError,
+    ColumnNotFoundError,
+    DatasetError,
+    EvalframeError,
+    ExperimentError,
+    MissingExtraError,
+    StuckCallsError,
+    UnsupportedValueError,
+)
+from evalframe.core.records import EvaluationResult, skip
+from evalframe.data.dataset import Dataset
+from evalframe.data.example import ContextChunk, Example
+from evalframe.evaluators.base import Evaluator
+from evalframe.evaluators.exact_match import ExactMatch
+from evalframe.evaluators.function import evaluator
+from evalframe.evaluators.match import Contains, OneOf, Regex
+from evalframe.evaluators.numeric import NumericClose
+from evalframe.evaluators.valid_json import ValidJSON
+from evalframe.experiment import arun_experiment, last_run, run_experiment
+from evalframe.results.parquet import read_parquet, to_parquet
+from evalframe.tasks.task import task
+
+__all__ = [
+    "CellError",
+    "ColumnNotFoundError",
+    "Contains",
+    "ContextChunk",
+    "Dataset",
+    "DatasetError",
+    "EvalframeError",
+    "EvaluationResult",
+    "Evaluator",
+    "ExactMatch",
+    "Example",
+    "ExperimentError",
+    "MissingExtraError",
+    "NumericClose",
+    "OneOf",
+    "Regex",
+    "StuckCallsError",
+    "UnsupportedValueError",
+    "ValidJSON",
+    "arun_experiment",
+    "evaluator",
+    "failures",
+    "last_run",
+    "passed",
+    "read_parquet",
+    "run_experiment",
+    "scores",
+    "skip",
+    "summary",
+    "task",
+    "to_parquet",
+]

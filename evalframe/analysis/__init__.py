@@ -1,0 +1,1 @@
+"""Reading results: scores, summaries and failures of a frame."""

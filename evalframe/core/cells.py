@@ -1,0 +1,78 @@
+"""Cells of one evaluator over consecutive rows, as Arrow arrays.
+
+This is the form in which results travel: from the normaliser to the builder, and later from
+an engine's worker to its driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from evalframe.core import schema
+from evalframe.core.records import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class CellColumns:
+    """Result columns of `len(self)` rows: field -> Arrow array, types as in schema.py."""
+
+    arrays: Mapping[str, pa.Array]
+
+    @classmethod
+    def of(cls, cells: Sequence[Cell], extras: Mapping[str, Any]) -> CellColumns:
+        """The columns of cells in their strict form.
+
+        Args:
+            cells: One per row.
+            extras: The evaluator's declared extras; `Cell.extras` are in their order.
+        """
+        fields = [*schema.FIELDS.items()]
+        columns = list(zip(*cells, strict=True)) if cells else [()] * (len(fields) + 1)
+        arrays = {
+            name: pa.array(column, type=kind)
+            for (name, kind), column in zip(fields, columns, strict=False)
+        }
+        if extras:
+            none = (None,) * len(extras)
+            rows = [cell.extras or none for cell in cells]
+            values = list(zip(*rows, strict=True)) if rows else [()] * len(extras)
+            for (name, kind), column in zip(extras.items(), values, strict=True):
+                arrays[name] = pa.array(column, type=schema.EXTRA_TYPES[kind])
+        return cls(arrays)
+
+    @classmethod
+    def all_alike(cls, count: int, error: str, extras: Mapping[str, Any]) -> CellColumns:
+        """`count` rows that all ended in the same error or skip."""
+        arrays = {name: pa.nulls(count, kind) for name, kind in schema.FIELDS.items()}
+        arrays[schema.ERROR] = pa.repeat(pa.scalar(error, schema.TEXT), count)
+        arrays |= {name: pa.nulls(count, schema.EXTRA_TYPES[kind]) for name, kind in extras.items()}
+        return cls(arrays)
+
+    def cells(self, extras: Mapping[str, Any]) -> list[Cell]:
+        """The cells again, one by one; the inverse of `of`."""
+        fields = [self.arrays[name].to_pylist() for name in schema.FIELDS]
+        further = [self.arrays[name].to_pylist() for name in extras]
+        tails = zip(*further, strict=True) if further else ((),) * len(self)
+        rows = zip(*fields, strict=True)
+        return [Cell(*row)._replace(extras=tail) for row, tail in zip(rows, tails, strict=True)]
+
+    def slice(self, start: int, length: int) -> CellColumns:
+        """Some consecutive rows; nothing is copied."""
+        return CellColumns({k: array.slice(start, length) for k, array in self.arrays.items()})
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.arrays[schema.ERROR])
+
+    @property
+    def errors(self) -> pa.Array:
+        """The error column."""
+        return self.arrays[schema.ERROR]
+
+    def with_latency(self, seconds: Sequence[float | None]) -> CellColumns:
+        """The same cells with how long each call took."""
+        return CellColumns({**self.arrays, schema.LATENCY: pa.array(seconds, schema.NUMBER)})

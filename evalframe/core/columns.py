@@ -1,0 +1,302 @@
+"""One column of a frame, as evaluators and files see it.
+
+Owns   reading a pandas column of any dtype: fresh Python values by the chunk, a Series for
+       vectorized evaluators, an Arrow array for files.
+Leaves what a single value is to nested.py.
+
+Nothing is converted when a Column is made; an object column is walked once, when something
+asks for it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evalframe.core import json_text
+from evalframe.core.errors import UnsupportedValueError
+from evalframe.core.nested import (
+    ATOMS,
+    NotPlainError,
+    Shape,
+    arrow_type,
+    is_null,
+    plain,
+    without_surrogates,
+)
+
+TEXT = pd.StringDtype("pyarrow")
+_from_arrow: Any = getattr(TEXT, "__from_arrow__")  # noqa: B009 - pandas-stubs leave it out
+
+# Rows decoded at a time where a whole column is converted.
+CHUNK_ROWS = 4096
+
+Rows = slice | np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Stored(NamedTuple):
+    """A column as Arrow keeps it; `json` says that its text stands for Python values."""
+
+    array: pa.Array | pa.ChunkedArray
+    json: bool
+
+
+class Column:
+    """A named column of a frame.
+
+    Attributes:
+        name: The column's label.
+        series: The column itself; never changed.
+    """
+
+    def __init__(self, name: Hashable, series: pd.Series) -> None:
+        """Remember the column; nothing is read yet."""
+        self.name = name
+        self.series = series
+
+    @cached_property
+    def native_type(self) -> pa.DataType | None:
+        """The Arrow type of a column that Arrow reads as it is, None for Python objects."""
+        if self.series.dtype == object:
+            return None
+        try:
+            found = pa.array(self.series.array[:0], from_pandas=True).type
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError):
+            return None
+        if isinstance(found, pa.BaseExtensionType):
+            return None
+        return found.value_type if pa.types.is_dictionary(found) else found
+
+    @cached_property
+    def _walk(self) -> _Walk:
+        """What one walk over an object column finds; surrogates are warned of once."""
+        walk = _Walk(self.name, self.series)
+        if walk.surrogates:
+            warnings.warn(
+                f"Column {self.name!r} holds lone surrogates in {walk.surrogates} of "
+                f"{len(self.series)} rows; they are read and written as U+FFFD.",
+                stacklevel=2,
+            )
+        return walk
+
+    def check(self) -> None:
+        """Find out whether evaluators can be given every value.
+
+        Raises:
+            UnsupportedValueError: Some value has no plain Python form; names the row.
+        """
+        if self.native_type is None:
+            _ = self._walk
+
+    @property
+    def arrow_type(self) -> pa.DataType | None:
+        """The Arrow type that keeps every value, None where only JSON text does.
+
+        Raises:
+            UnsupportedValueError: As `check`.
+        """
+        if self.native_type is not None:
+            return self.native_type if _is_whole(self.native_type) else None
+        return self._walk.arrow_type
+
+    @property
+    def mutable(self) -> bool:
+        """Whether values are lists or dicts, which each reader must get anew.
+
+        Raises:
+            UnsupportedValueError: As `check`.
+        """
+        if self.native_type is not None:
+            return bool(pa.types.is_nested(self.native_type))
+        return not self._walk.atoms
+
+    def values(self, rows: Rows) -> list[Any]:
+        """Fresh plain Python values of these rows; None for every kind of null.
+
+        Args:
+            rows: Positions: a slice or an integer array.
+
+        Raises:
+            UnsupportedValueError: As `check`.
+        """
+        if self.native_type is None:
+            return self._walk.values(self.series.array[rows])
+        return _decoded(pa.array(self.series.array[rows], from_pandas=True))
+
+    def vector(self) -> pd.Series:
+        """The column for a vectorized evaluator, on the frame's own index.
+
+        Text is `string`, numbers, bools and times are ArrowDtype, all with NA; nested and
+        mixed columns are object Series of fresh Python values.
+
+        Raises:
+            UnsupportedValueError: As `check`.
+        """
+        kind = self.arrow_type
+        if kind is None or pa.types.is_nested(kind):
+            return self._objects()
+        array = self.stored().array
+        if pa.types.is_floating(array.type):
+            array = pc.if_else(pc.is_nan(array), None, array)
+        return pd.Series(backed(array), index=self.series.index, name=self.name)
+
+    def arrow_backed(self) -> pd.Series:
+        """The column with an Arrow dtype; as Python objects where only JSON text keeps it.
+
+        Raises:
+            UnsupportedValueError: As `check`.
+        """
+        if self.native_type is None and self.series.dtype != object:
+            return self.series
+        if isinstance(self.series.dtype, (pd.ArrowDtype, pd.CategoricalDtype)):
+            return self.series
+        stored = self.stored() if self.arrow_type is not None else None
+        if stored is None:
+            return self._objects()
+        return pd.Series(backed(stored.array), index=self.series.index, name=self.name)
+
+    def stored(self) -> Stored:
+        """The column for a file: a native Arrow array, or JSON text.
+
+        Raises:
+            UnsupportedValueError: As `check`.
+        """
+        kind = self.arrow_type
+        if kind is not None and self.native_type is not None:
+            array = pa.array(self.series.array, from_pandas=True)
+            return Stored(array if array.type == kind else array.cast(kind), json=False)
+        chunks = []
+        for rows in chunked(len(self.series)):
+            values = self.values(rows)
+            if kind is None:
+                values = [None if value is None else json_text.encode(value) for value in values]
+            chunks.append(pa.array(values, type=kind or pa.large_string()))
+        return Stored(pa.chunked_array(chunks, type=kind or pa.large_string()), json=kind is None)
+
+    def _objects(self) -> pd.Series:
+        cells = np.empty(len(self.series), dtype=object)
+        for rows in chunked(len(self.series)):
+            cells[rows] = as_objects(self.values(rows))
+        return pd.Series(cells, index=self.series.index, name=self.name, dtype=object)
+
+
+class _Walk:
+    """The facts about a column of Python objects, from one pass over it."""
+
+    def __init__(self, name: Hashable, series: pd.Series) -> None:
+        objects = series.astype(object).array if series.dtype != object else series.array
+        kinds = set(map(type, objects))
+        nullable = kinds - ATOMS <= {float, type(pd.NA), type(pd.NaT)}
+        self.atoms = nullable
+        self.surrogates = 0
+        shape = Shape()
+        for row, value in enumerate(objects):
+            if is_null(value):
+                continue
+            shape.surrogates = False
+            try:
+                shape.add(value)
+            except NotPlainError as exc:
+                raise UnsupportedValueError(_refusal(name, row, exc)) from None
+            self.surrogates += shape.surrogates
+        self.arrow_type = arrow_type(shape)
+        self._clean = kinds <= ATOMS - {float} and not self.surrogates
+
+    def values(self, cells: Any) -> list[Any]:
+        cells = cells.astype(object) if cells.dtype != object else cells
+        values = cells.tolist()
+        if self._clean:
+            return list(values)
+        values = [None if is_null(value) else plain(value) for value in values]
+        return [without_surrogates(value) for value in values] if self.surrogates else values
+
+
+def _refusal(name: Hashable, row: int, exc: NotPlainError) -> str:
+    where = f", at {exc.where}" if exc.where else ""
+    return (
+        f"Column {name!r}, row {row}{where}: {exc.what} cannot be given to evaluators or kept in "
+        f"a file. {exc.advice}"
+    )
+
+
+def chunked(length: int, size: int = CHUNK_ROWS) -> list[slice]:
+    """Slices that cover `length` rows; one empty slice when there are none."""
+    return [slice(start, min(start + size, length)) for start in range(0, max(length, 1), size)]
+
+
+def as_objects(values: list[Any]) -> np.ndarray[Any, np.dtype[np.object_]]:
+    """A one-dimensional object array; lists in it stay lists."""
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = values
+    return cells
+
+
+def backed(array: pa.Array | pa.ChunkedArray) -> Any:
+    """The Arrow array as a pandas array, without a copy: text as `string`, else ArrowDtype."""
+    if pa.types.is_string(array.type) or pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    if pa.types.is_large_string(array.type):
+        return _from_arrow(array)
+    return pd.arrays.ArrowExtensionArray(array)
+
+
+def from_arrow(
+    name: Hashable, array: pa.Array | pa.ChunkedArray, *, json: bool = False
+) -> pd.Series:
+    """The column of an Arrow table as an Arrow-backed one; JSON text becomes its values.
+
+    Columns that Arrow cannot give back or plain pandas not hold (null and empty struct types)
+    become Python objects.
+    """
+    if json:
+        values = [None if text is None else json_text.decode(text) for text in array.to_pylist()]
+        return pd.Series(as_objects(values), name=name, dtype=object)
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.cast(array.type.storage_type)
+    if not _is_whole(array.type):
+        return pd.Series(as_objects(_decoded(array)), name=name, dtype=object)
+    return pd.Series(backed(array), name=name)
+
+
+def series_of(values: list[Any], index: pd.Index, name: Hashable = None) -> pd.Series:
+    """Python values as a column of the kind that `Column.vector` gives.
+
+    Raises:
+        UnsupportedValueError: Some value has no plain Python form.
+    """
+    return Column(name, pd.Series(as_objects(values), index=index, dtype=object)).vector()
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    """Whether the type, down to its leaves, is neither null nor an empty struct."""
+    if pa.types.is_null(kind):
+        return False
+    if pa.types.is_struct(kind) and kind.num_fields == 0:
+        return False
+    return all(_is_whole(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _decoded(array: pa.Array | pa.ChunkedArray) -> list[Any]:
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        array = array.cast(kind.value_type)
+    if pa.types.is_timestamp(kind):
+        array = array.cast(pa.timestamp("us", kind.tz), safe=False)
+    elif pa.types.is_duration(kind):
+        array = array.cast(pa.duration("us"), safe=False)
+    elif pa.types.is_floating(kind):
+        if pa.types.is_float16(kind):
+            array = array.cast(pa.float32())
+        array = pc.if_else(pc.is_nan(array), None, array)
+    if not pa.types.is_nested(kind):
+        return list(array.to_pylist())
+    return [plain(value) for value in array.to_pylist(maps_as_pydicts="strict")]

@@ -1,0 +1,90 @@
+"""What a frame remembers of its runs: one JSON text in `df.attrs["evalframe"]`.
+
+It is about runs, never about cells. pandas copies attrs at every step, so it stays small;
+where it was lost (a merge), everything works from the column names alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from evalframe.core.mapping import RoleMapping
+
+KEY = "evalframe"
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorInfo:
+    """What is known of an evaluator whose results are in a frame."""
+
+    kind: str = "CODE"
+    direction: str = "maximize"
+    threshold: float | None = None
+    score_range: tuple[float, float] = (0.0, 1.0)
+    version: str | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The runs that a frame went through, the newest one's own facts first.
+
+    Attributes:
+        experiment_name: Of the newest run.
+        started: Of the newest run, ISO 8601 with zone.
+        finished: Of the newest run.
+        rows: Rows of the newest run, repetitions included.
+        mapping: Role -> column (text columns only).
+        evaluators: Name -> what is known of it, from all runs.
+        tracebacks: Error cell -> the first traceback behind it, from all runs.
+        task: Name of the newest task, if any run had one.
+        partial: Whether the newest run was stopped before its end.
+        versions: Packages of the newest run.
+    """
+
+    experiment_name: str | None = None
+    started: str | None = None
+    finished: str | None = None
+    rows: int = 0
+    mapping: dict[str, Any] = field(default_factory=dict)
+    evaluators: dict[str, EvaluatorInfo] = field(default_factory=dict)
+    tracebacks: dict[str, str] = field(default_factory=dict)
+    task: str | None = None
+    partial: bool = False
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """The JSON text for attrs."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    def role_mapping(self) -> RoleMapping:
+        """The mapping as an object."""
+        return RoleMapping.of(**self.mapping)
+
+
+def remembered(attrs: Mapping[Hashable, Any]) -> RunInfo:
+    """What the attrs of a frame say; an empty RunInfo where they say nothing readable."""
+    text = attrs.get(KEY)
+    try:
+        raw = json.loads(text) if isinstance(text, str) else {}
+        known = {name: raw[name] for name in RunInfo.__dataclass_fields__ if name in raw}
+        evaluators = {
+            name: EvaluatorInfo(**{**info, "score_range": tuple(info["score_range"])})
+            for name, info in known.pop("evaluators", {}).items()
+        }
+        return RunInfo(**known, evaluators=evaluators)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return RunInfo()
+
+
+def mapping_for_attrs(mapping: RoleMapping) -> dict[str, Any]:
+    """The roles that JSON can remember: text columns, and lists of them."""
+    kept: dict[str, Any] = {}
+    for role, given in mapping.given().items():
+        parts = given if isinstance(given, tuple) else (given,)
+        if all(isinstance(part, str) for part in parts):
+            kept[role] = list(given) if isinstance(given, tuple) else given
+    return kept

@@ -1,0 +1,246 @@
+"""The asynchronous side of a run: task calls, async evaluators, and calls in threads.
+
+Owns   how many calls are in flight, their timeouts, and their end when the run stops.
+Leaves what becomes of an outcome to the pump, to which each is posted.
+
+It works on whatever loop it is started on. At most `concurrency` rows are open; each call
+runs in a copy of the caller's context.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from evalframe.core import schema
+from evalframe.core.errors import StuckCallsError
+from evalframe.core.records import Cell
+from evalframe.engines.faults import Tracebacks
+from evalframe.engines.inputs import Inputs
+from evalframe.engines.messages import CellDone, DriverDone, Message, OutputDone
+from evalframe.engines.plan import Call, Plan
+from evalframe.engines.rows import RowReader
+from evalframe.engines.threads import DaemonThreads
+from evalframe.evaluators.normalize import normalize
+from evalframe.tasks.output import InvalidOutputError, checked_output
+
+MOST_LEFT_BEHIND = 8
+CANCEL_GRACE_S = 1.0
+
+
+class _FatalError(Exception):
+    """Carries SystemExit or KeyboardInterrupt out of a coroutine without ending the loop."""
+
+
+class CallTimeoutError(Exception):
+    """A call took longer than the timeout."""
+
+
+class Driver:
+    """Runs the calls of a plan that do not belong into the caller's thread."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        inputs: Inputs,
+        tracebacks: Tracebacks,
+        post: Callable[[Message], None],
+    ) -> None:
+        """Remember what to run; the caller's context is taken now."""
+        self.plan = plan
+        self.inputs = inputs
+        self.tracebacks = tracebacks
+        self.post = post
+        self.context = contextvars.copy_context()
+        self.left_behind = 0
+        self.ended = threading.Event()
+        self._apart = plan.apart()
+        self._calls: set[asyncio.Task[Any]] = set()
+        self._reader = RowReader(inputs)
+        self._pools: list[DaemonThreads] = []
+
+    async def run(self) -> None:
+        """Run everything; ends by posting `DriverDone`, also when cancelled."""
+        failure: BaseException | None = None
+        try:
+            await self._run_rows()
+        except asyncio.CancelledError:
+            raise
+        except _FatalError as exc:
+            failure = exc.__cause__
+        except Exception as exc:  # noqa: BLE001 - raised again by the pump
+            failure = exc
+        finally:
+            await self._end_calls()
+            for pool in self._pools:
+                pool.close()
+            self.post(DriverDone(failure))
+            self.ended.set()
+
+    async def _run_rows(self) -> None:
+        plan = self.plan
+        self.slots = asyncio.Semaphore(plan.concurrency)
+        task = plan.task.task if plan.task else None
+        self._task_threads = self._threads(task.threads if task else None)
+        evaluators = plan.evaluators
+        self._threaded = {
+            i: self._threads(evaluators[i].evaluator.threads or 1)
+            for i in self._apart
+            if not evaluators[i].evaluator.is_async
+        }
+        threads = [evaluators[i].evaluator.threads or 1 for i in self._threaded]
+        rows = itertools.chain.from_iterable(plan.ready_rows())
+        width = min(plan.rows, max([plan.concurrency, *threads]))
+        workers = [asyncio.ensure_future(self._work(rows)) for _ in range(width)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+
+    def _threads(self, limit: int | None) -> tuple[asyncio.Semaphore, DaemonThreads]:
+        pool = DaemonThreads("evalframe-call")
+        self._pools.append(pool)
+        return asyncio.Semaphore(limit or self.plan.concurrency), pool
+
+    async def _work(self, rows: Iterator[int]) -> None:
+        for row in rows:
+            if self.plan.task is not None and not await self._make_output(row):
+                continue
+            if len(self._apart) == 1:
+                await self._make_cell(self._apart[0], row)
+            elif self._apart:
+                cells = [asyncio.ensure_future(self._make_cell(i, row)) for i in self._apart]
+                try:
+                    await asyncio.gather(*cells)
+                finally:
+                    for cell in cells:
+                        cell.cancel()
+
+    async def _make_output(self, row: int) -> bool:
+        planned = self.plan.task
+        assert planned is not None  # noqa: S101 - only called with a task
+        values = self._reader.values(planned.call, row)
+        is_async = planned.task.is_async
+        limit = self.slots
+        failure: BaseException | None = None
+        try:
+            if is_async:
+                async with limit:
+                    value = await self._async_call(planned.call, values)
+            else:
+                own, pool = self._task_threads
+                async with own, limit:
+                    value = await self._thread_call(pool, planned.call, values)
+            self.inputs.outputs[row] = checked_output(value, planned.task.output)
+            error = None
+        except (asyncio.CancelledError, _FatalError, StuckCallsError):
+            raise
+        except CallTimeoutError as exc:
+            error, failure = schema.error_text(schema.TIMEOUT, str(exc)), TimeoutError(str(exc))
+        except InvalidOutputError as exc:
+            error = schema.error_text(schema.INVALID_RESULT, str(exc))
+        except Exception as exc:  # noqa: BLE001 - a user's task may raise anything
+            error, failure = self.tracebacks.record(exc), exc
+        self.post(OutputDone(row, error, failure))
+        return error is None
+
+    async def _make_cell(self, place: int, row: int) -> None:
+        planned = self.plan.evaluators[place]
+        values = self._reader.values(planned.call, row)
+        failure: BaseException | None = None
+        started = asyncio.get_running_loop().time()
+        try:
+            if place in self._threaded:
+                limit, pool = self._threaded[place]
+                async with limit:
+                    started = asyncio.get_running_loop().time()
+                    value = await self._thread_call(pool, planned.call, values)
+            else:
+                async with self.slots:
+                    started = asyncio.get_running_loop().time()
+                    value = await self._async_call(planned.call, values)
+            cell = normalize(value, planned.rules)
+        except (asyncio.CancelledError, _FatalError, StuckCallsError):
+            raise
+        except CallTimeoutError as exc:
+            cell = Cell(error=schema.error_text(schema.TIMEOUT, str(exc)))
+            failure = TimeoutError(str(exc))
+        except Exception as exc:  # noqa: BLE001 - a user's evaluator may raise anything
+            cell, failure = Cell(error=self.tracebacks.record(exc)), exc
+        seconds = asyncio.get_running_loop().time() - started
+        self.post(CellDone(place, row, cell, failure, seconds))
+
+    async def _async_call(self, call: Call, values: list[Any]) -> Any:
+        """Await a coroutine function in a task, and a context, of its own."""
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(_guarded(call, values), context=self.context.copy())
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        if self.plan.timeout is None:
+            return await self._result(task)
+        done, _ = await asyncio.wait({task}, timeout=self.plan.timeout)
+        if not done:
+            task.cancel()
+            ended, _ = await asyncio.wait({task}, timeout=CANCEL_GRACE_S)
+            self._give_up(counts=not ended)
+        return await self._result(task)
+
+    async def _result(self, task: asyncio.Task[Any]) -> Any:
+        try:
+            return await task
+        except asyncio.CancelledError:
+            own = asyncio.current_task()
+            if own is not None and own.cancelling():
+                raise
+            # The user's code cancelled itself: that is its failure, not the end of the run.
+            message = "the call cancelled itself (asyncio.CancelledError)"
+            raise RuntimeError(message) from None
+
+    async def _thread_call(self, pool: DaemonThreads, call: Call, values: list[Any]) -> Any:
+        context = self.context.copy()
+        future = pool.submit(functools.partial(context.run, call.function, *values))
+        if self.plan.timeout is not None:
+            done, _ = await asyncio.wait({future}, timeout=self.plan.timeout)
+            if not done:
+                self._give_up(counts=True)
+        try:
+            return await future
+        except (KeyboardInterrupt, SystemExit) as exc:
+            raise _FatalError from exc
+
+    def _give_up(self, *, counts: bool) -> None:
+        """End a call that took too long.
+
+        Raises:
+            CallTimeoutError: It is a failed cell.
+            StuckCallsError: Too many such calls are still running.
+        """
+        self.left_behind += counts
+        message = f"no result within {self.plan.timeout:g} s"
+        if self.left_behind > MOST_LEFT_BEHIND:
+            message = (
+                f"{self.left_behind} timed-out calls are still running and cannot be stopped, so "
+                "the run was. Make the function give up by itself, or raise timeout=."
+            )
+            raise StuckCallsError(message)
+        raise CallTimeoutError(message)
+
+    async def _end_calls(self) -> None:
+        calls = list(self._calls)
+        for call in calls:
+            call.cancel()
+        if calls:
+            await asyncio.wait(calls, timeout=CANCEL_GRACE_S)
+
+
+async def _guarded(call: Call, values: list[Any]) -> Any:
+    try:
+        return await call.function(*values)
+    except (KeyboardInterrupt, SystemExit) as exc:
+        raise _FatalError from exc

@@ -1,0 +1,72 @@
+"""What to say of an exception that user code raised.
+
+The text goes into the error cell; the traceback is kept once per distinct text.
+"""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+from evalframe.core import schema
+from evalframe.evaluators.normalize import text_of
+
+_PACKAGE = str(Path(__file__).parent.parent)
+_LIBRARIES = tuple(
+    path
+    for key in ("stdlib", "platstdlib", "purelib", "platlib")
+    if (path := sysconfig.get_path(key))
+)
+_LONGEST_TRACEBACK = 10_000
+_MOST_TRACEBACKS = 100
+
+
+def exception_text(exc: BaseException) -> str:
+    """The error cell of an exception: kind, type, message, and the user's innermost line."""
+    return schema.error_text(schema.EXCEPTION, exception_message(exc), place=_place(exc))
+
+
+def exception_message(exc: BaseException) -> str:
+    """Type and message of an exception; never fails."""
+    try:
+        message = str(exc)
+    except Exception:  # noqa: BLE001 - a user's __str__ may raise anything
+        message = "(its message cannot be read)"
+    return text_of(f"{type(exc).__name__}: {message}" if message else type(exc).__name__)
+
+
+def _place(exc: BaseException) -> str:
+    files = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(exc.__traceback__)]
+    own = [(file, line) for file, line in files if not file.startswith(_PACKAGE)]
+    mine = [(file, line) for file, line in own if not file.startswith(_LIBRARIES)] or own
+    if not mine:
+        return ""
+    file, line = mine[-1]
+    return f"({Path(file).name}:{line})"
+
+
+class Tracebacks:
+    """The first traceback behind each distinct error text."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.texts: dict[str, str] = {}
+
+    def record(self, exc: BaseException) -> str:
+        """Keep the traceback if the error is a new one; return the error cell."""
+        error = exception_text(exc)
+        if error not in self.texts and len(self.texts) < _MOST_TRACEBACKS:
+            trace = _users_part(exc.__traceback__)
+            lines = traceback.format_exception(type(exc), exc, trace)
+            self.texts[error] = text_of("".join(lines))[-_LONGEST_TRACEBACK:]
+        return error
+
+
+def _users_part(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame on that is not evalframe's."""
+    found = trace
+    while found is not None and found.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        found = found.tb_next
+    return found

@@ -1,0 +1,186 @@
+"""The values that tasks and evaluators are called with.
+
+Every reader gets values of its own: lists and dicts are decoded again for each, so what one
+call does to a value reaches nobody else. Immutable values are decoded once per batch.
+
+Inputs   values by source and row
+Batch    the values of consecutive rows, shared between readers where that is safe
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from evalframe.core.binding import Argument, Binding, arranged
+from evalframe.core.columns import Column, series_of
+from evalframe.core.namespace import ColumnSource, OutputSource, RowSource, Source
+from evalframe.core.nested import ATOMS, plain
+
+Rows = slice | np.ndarray[Any, np.dtype[np.int64]]
+
+
+class VectorArguments(NamedTuple):
+    """What a vectorized evaluator is called with.
+
+    Attributes:
+        rows: The rows it sees.
+        positional: Arguments by position.
+        named: Arguments by keyword.
+        failed: Rows that were left out, and why.
+    """
+
+    rows: np.ndarray[Any, Any]
+    positional: list[Any]
+    named: dict[str, Any]
+    failed: dict[int, Exception]
+
+
+class Inputs:
+    """Values by source and row; rows count repetitions.
+
+    Attributes:
+        outputs: What the task gave, by row; owned by the run, given out as copies.
+    """
+
+    def __init__(
+        self,
+        column: Callable[[Hashable], Column],
+        row_columns: Sequence[Hashable],
+        index: pd.Index,
+        repetitions: int,
+    ) -> None:
+        """Read from the columns of a dataset.
+
+        Args:
+            column: Label -> column of the dataset.
+            row_columns: The columns of the dataset row.
+            index: Index of the result's rows.
+            repetitions: How often each dataset row is run.
+        """
+        self._column = column
+        self._row_columns = row_columns
+        self.index = index
+        self.repetitions = repetitions
+        self.outputs: list[Any] = []
+
+    def output(self, row: int) -> Any:
+        """A copy of the task's output of one row."""
+        value = self.outputs[row]
+        return value if type(value) in ATOMS else plain(value)
+
+    def values(self, source: Source, rows: slice) -> list[Any]:
+        """Fresh values of one source for these rows."""
+        if isinstance(source, OutputSource):
+            return [self.output(row) for row in range(rows.start, rows.stop)]
+        if isinstance(source, ColumnSource):
+            return self._column(source.label).values(self._places(rows))
+        labels = self._row_columns if isinstance(source, RowSource) else source.labels
+        if not labels:
+            return [{} for _ in range(rows.stop - rows.start)]
+        columns = [self._column(label).values(self._places(rows)) for label in labels]
+        return [dict(zip(labels, record, strict=True)) for record in zip(*columns, strict=True)]
+
+    def shareable(self, source: Source) -> bool:
+        """Whether the values are immutable, so that one list serves every reader."""
+        return isinstance(source, ColumnSource) and not self._column(source.label).mutable
+
+    def vector(self, source: Source, rows: np.ndarray[Any, Any]) -> Any:
+        """One source as a vectorized evaluator sees it, for these rows.
+
+        Returns:
+            A Series; a DataFrame for the dataset row and for several metadata columns.
+        """
+        if isinstance(source, OutputSource):
+            values = [self.output(row) for row in rows]
+            return series_of(values, self.index[rows], "output")
+        if isinstance(source, ColumnSource):
+            return self._vector(source.label, rows)
+        labels = self._row_columns if isinstance(source, RowSource) else source.labels
+        return pd.DataFrame(
+            {label: self._vector(label, rows) for label in labels}, index=self.index[rows]
+        )
+
+    def vector_arguments(self, binding: Binding, rows: np.ndarray[Any, Any]) -> VectorArguments:
+        """The arguments of a vectorized call; bound paths and functions are followed by row.
+
+        Args:
+            binding: What the evaluator reads.
+            rows: The rows it is to see; those on which a path or function fails are left out.
+        """
+        failed: dict[int, Exception] = {}
+        followed = {
+            place: self._followed(argument, binding, rows, failed)
+            for place, argument in enumerate(binding.arguments)
+            if not argument.plain
+        }
+        keep = np.array([int(row) not in failed for row in rows], dtype=bool)
+        kept = rows[keep] if failed else rows
+        made: list[Any] = []
+        for place, argument in enumerate(binding.arguments):
+            if place in followed:
+                values = [value for value, good in zip(followed[place], keep, strict=True) if good]
+                made.append(series_of(values, self.index[kept]))
+                continue
+            value = self.vector(binding.reads[argument.start], kept)
+            made.append(
+                {name: value[name] for name in value} if argument.keyword == "**" else value
+            )
+        positional, named = arranged(binding.arguments, made)
+        return VectorArguments(kept, positional, named, failed)
+
+    def _followed(
+        self,
+        argument: Argument,
+        binding: Binding,
+        rows: np.ndarray[Any, Any],
+        failed: dict[int, Exception],
+    ) -> list[Any]:
+        """The values of a bound path or function; rows where it fails go into `failed`."""
+        reads = binding.reads[argument.start : argument.start + argument.count]
+        everything = slice(0, len(self.index))
+        columns = [self.values(source, everything) for source in reads]
+        blank = [None] * argument.start
+        found: list[Any] = []
+        for row in map(int, rows):
+            try:
+                found.append(argument.value([*blank, *(column[row] for column in columns)]))
+            except Exception as exc:  # noqa: BLE001 - a user's function may raise anything
+                failed.setdefault(row, exc)
+                found.append(None)
+        return found
+
+    def _places(self, rows: slice) -> Rows:
+        if self.repetitions == 1:
+            return rows
+        return np.arange(rows.start, rows.stop) // self.repetitions
+
+    def _vector(self, label: Hashable, rows: np.ndarray[Any, Any]) -> pd.Series:
+        series = self._column(label).vector()
+        everything = self.repetitions == 1 and len(rows) == len(series)
+        found = series if everything else series.iloc[rows // self.repetitions]
+        return found.set_axis(self.index[rows]) if not everything else found
+
+
+class Batch:
+    """The values of consecutive rows for several readers."""
+
+    def __init__(self, inputs: Inputs, rows: slice) -> None:
+        """Remember the rows; nothing is decoded yet."""
+        self._inputs = inputs
+        self._rows = rows
+        self._shared: dict[Source, list[Any]] = {}
+
+    def columns(self, binding: Binding) -> list[list[Any]]:
+        """The values of a binding's reads: one list per source, as long as the batch."""
+        return [self._read(source) for source in binding.reads]
+
+    def _read(self, source: Source) -> list[Any]:
+        if not self._inputs.shareable(source):
+            return self._inputs.values(source, self._rows)
+        if source not in self._shared:
+            self._shared[source] = self._inputs.values(source, self._rows)
+        return self._shared[source]

@@ -1,0 +1,216 @@
+"""From what the user asked for to a plan, with every mistake found before the first call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from evalframe.core import schema
+from evalframe.core.binding import Binding, bind
+from evalframe.core.columns import Column
+from evalframe.core.errors import ExperimentError, UnsupportedValueError, listed
+from evalframe.core.namespace import BindingError, ColumnSource, Namespace
+from evalframe.engines.plan import Call, Plan, PlannedEvaluator, PlannedTask
+from evalframe.evaluators.base import Evaluator
+from evalframe.evaluators.function import as_evaluator
+from evalframe.evaluators.normalize import Rules
+from evalframe.tasks.task import Task, as_task
+
+
+class Preparation:
+    """Collects a run's parts and everything that is wrong with them.
+
+    Attributes:
+        problems: What was found so far.
+        drop: Columns that the run makes anew (`overwrite=True`).
+    """
+
+    def __init__(self, namespace: Namespace, column: Callable[[Hashable], Column]) -> None:
+        """Prepare a run on these columns."""
+        self.namespace = namespace
+        self.problems: list[str] = []
+        self.drop: list[Hashable] = []
+        self._column = column
+        self._read: set[Hashable] = set()
+
+    def task(self, given: Any) -> PlannedTask | None:
+        """The task bound to the dataset's own columns; None if there is none or it is wrong."""
+        if given is None:
+            return None
+        if isinstance(given, Evaluator):
+            self.problems.append(
+                f"{given!r} was given as the task, but is an evaluator. Write "
+                "run_experiment(dataset, evaluators=[...])."
+            )
+            return None
+        if _looks_like_evaluators(given):
+            self.problems.append(
+                "evaluators were given as the task (the second argument). Write "
+                "run_experiment(dataset, evaluators=[...])."
+            )
+            return None
+        try:
+            task = as_task(given)
+        except (TypeError, ValueError) as exc:
+            self.problems.append(str(exc))
+            return None
+        names = Namespace(self.namespace.columns, self.namespace.mapping, has_task=False)
+        call = self._bound(task.function, names, what=f"task {task.name!r}", fallback="input")
+        return None if call is None else PlannedTask(task, call)
+
+    def evaluators(self, given: Any) -> list[PlannedEvaluator]:
+        """The evaluators bound to the data; those that are wrong are left out."""
+        made: list[PlannedEvaluator] = []
+        names: set[str] = set()
+        for name, item in _items(given):
+            if isinstance(item, Task):
+                self.problems.append(f"{item!r} was given as an evaluator, but is a task.")
+                continue
+            try:
+                evaluator = as_evaluator(item, name=name)
+            except (TypeError, ValueError) as exc:
+                self.problems.append(str(exc))
+                continue
+            if evaluator.name in names:
+                self.problems.append(
+                    f"Two evaluators are named {evaluator.name!r}; their columns would be the "
+                    f"same. Rename one: .named('{evaluator.name}_2')."
+                )
+                continue
+            names.add(evaluator.name)
+            planned = self._planned(evaluator)
+            if planned is not None:
+                made.append(planned)
+        return made
+
+    def _planned(self, evaluator: Evaluator) -> PlannedEvaluator | None:
+        what = f"evaluator {evaluator.name!r}"
+        call = self._bound(
+            evaluator.function,
+            self.namespace,
+            what=what,
+            fallback=schema.OUTPUT,
+            overrides=evaluator.bindings,
+        )
+        if call is None:
+            return None
+        low, high = evaluator.score_range
+        self._check_types(evaluator, call.binding)
+        return PlannedEvaluator(evaluator, call, Rules(low, high, evaluator.extras))
+
+    def _bound(
+        self,
+        function: Callable[..., Any],
+        namespace: Namespace,
+        *,
+        what: str,
+        fallback: str,
+        overrides: Mapping[str, Any] | None = None,
+    ) -> Call | None:
+        try:
+            binding = bind(function, namespace, what=what, fallback=fallback, overrides=overrides)
+        except BindingError as exc:
+            self.problems += [text[0].upper() + text[1:] for text in exc.problems]
+            return None
+        self._check_columns(binding)
+        return Call(binding.caller(function), binding)
+
+    def _check_columns(self, binding: Binding) -> None:
+        """Every value that will be read must have a plain form."""
+        for label in binding.labels(self.namespace.row_columns):
+            if label in self._read:
+                continue
+            self._read.add(label)
+            try:
+                self._column(label).check()
+            except UnsupportedValueError as exc:
+                self.problems.append(str(exc))
+
+    def _check_types(self, evaluator: Evaluator, binding: Binding) -> None:
+        if self.problems:
+            return
+        names = list(inspect.signature(evaluator.function).parameters)
+        types: dict[str, pa.DataType | None] = {}
+        for place, argument in enumerate(binding.arguments):
+            source = binding.reads[argument.start] if argument.plain else None
+            if isinstance(source, ColumnSource):
+                types[argument.keyword or names[place]] = self._column(source.label).arrow_type
+        problem = evaluator.check_types(types)
+        if problem:
+            self.problems.append(f"Evaluator {evaluator.name!r}: {problem}")
+
+    def collisions(
+        self, evaluators: Sequence[PlannedEvaluator], *, has_task: bool, overwrite: bool
+    ) -> None:
+        """Columns that are there already: to be dropped, or problems."""
+        columns = self.namespace.columns
+        if has_task and schema.OUTPUT in columns and not overwrite:
+            self.problems.append(
+                "The data already has a column 'output', and a task makes one. Pass "
+                "overwrite=True to replace it, leave the task out to evaluate it, or rename it."
+            )
+        if has_task:
+            self.drop += [name for name in (schema.OUTPUT, schema.TASK_ERROR) if name in columns]
+        for planned in evaluators:
+            there = [str(c) for c in columns if (schema.parse(c) or ("",))[0] == planned.name]
+            if there and not overwrite:
+                self.problems.append(schema.collision_problem(planned.name, there))
+            self.drop += there
+
+    def plan(self, **options: Any) -> Plan:
+        """The plan.
+
+        Raises:
+            ExperimentError: With every problem that was found.
+        """
+        if self.problems:
+            raise ExperimentError(self.problems)
+        return Plan(**options)
+
+
+def _items(given: Any) -> Iterable[tuple[str | None, Any]]:
+    if isinstance(given, Mapping):
+        return [(name, item) for name, item in given.items()]
+    if isinstance(given, (list, tuple)):
+        return [(None, item) for item in given]
+    return [(None, given)]
+
+
+def _looks_like_evaluators(given: Any) -> bool:
+    items = [item for _, item in _items(given)]
+    many = isinstance(given, (list, tuple, Mapping))
+    return many and all(callable(item) or isinstance(item, Evaluator) for item in items)
+
+
+def check_options(options: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the plain options of a run."""
+    problems = []
+    for name in ("concurrency", "repetitions"):
+        value = options[name]
+        if type(value) is not int or value < 1:
+            problems.append(f"{name} must be a whole number of at least 1, not {value!r}.")
+    timeout = options["timeout"]
+    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+    if timeout is not None and not (number and timeout > 0):
+        problems.append(f"timeout must be seconds above 0, or None, not {timeout!r}.")
+    if options["errors"] not in ("record", "raise"):
+        problems.append(f"errors must be 'record' or 'raise', not {options['errors']!r}.")
+    dry_run = options["dry_run"]
+    if not isinstance(dry_run, int) or dry_run < 0:
+        problems.append(f"dry_run must be True, False or a number of rows, not {dry_run!r}.")
+    name = options["experiment_name"]
+    if name is not None and not isinstance(name, str):
+        problems.append(f"experiment_name must be text, not {name!r}.")
+    flags = ("overwrite", "details", "progress")
+    wrong = [flag for flag in flags if not isinstance(options[flag], bool)]
+    return problems + [f"{flag} must be True or False, not {options[flag]!r}." for flag in wrong]
+
+
+def nothing_to_run(columns: Sequence[Hashable]) -> str:
+    """What to say when there is neither a task nor an evaluator."""
+    return (
+        f"There is nothing to run: give evaluators=[...] or a task. The data has {listed(columns)}."
+    )

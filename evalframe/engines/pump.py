@@ -1,0 +1,264 @@
+"""The synchronous side of a run: it runs plain evaluators and owns all results.
+
+Owns   cells in row order in one thread, vectorized calls, and putting every cell in place.
+Leaves calls that wait to the driver, whose messages it takes in.
+
+The thread is the caller's own, or a single worker thread under `arun_experiment`.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+import queue
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from evalframe.core import schema
+from evalframe.core.cells import CellColumns
+from evalframe.core.errors import CellError
+from evalframe.core.records import Cell
+from evalframe.engines.faults import Tracebacks
+from evalframe.engines.inputs import Batch, Inputs
+from evalframe.engines.messages import CellDone, DriverDone, Message, OutputDone
+from evalframe.engines.plan import Plan, PlannedEvaluator
+from evalframe.engines.progress import Progress
+from evalframe.engines.rows import RowReader
+from evalframe.evaluators.bulk import normalize_all
+from evalframe.evaluators.normalize import InvalidResultError
+from evalframe.evaluators.vectorized import place
+from evalframe.results.builder import Builder
+
+TASK_FAILED = f"{schema.TASK_FAILED}: not run, the task failed"
+
+# A batch of cells grows while it takes less than this: progress, Ctrl-C and errors="raise"
+# stay prompt with slow evaluators, and quick ones pay next to nothing.
+_BATCH_SECONDS = 0.05
+_LARGEST_BATCH = 4096
+
+
+class StoppedError(Exception):
+    """The run was asked to stop from outside."""
+
+
+class Pump:
+    """Runs a plan's cells in one thread and collects those of the driver."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        inputs: Inputs,
+        builder: Builder,
+        tracebacks: Tracebacks,
+        progress: Progress,
+    ) -> None:
+        """Remember what to run; the caller's context is taken now."""
+        self.plan = plan
+        self.inputs = inputs
+        self.builder = builder
+        self.tracebacks = tracebacks
+        self.progress = progress
+        self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self.task_errors: dict[int, str] = {}
+        self.finished_tasks: set[int] = set()
+        self._left_out: list[int] = []
+        self.stop_asked = False
+        self.context = contextvars.copy_context()
+        self._by_row = plan.by_row()
+        self._size = 1
+
+    def run(self, await_on_loop: Callable[[Any], Any], *, has_driver: bool) -> None:
+        """Run everything.
+
+        Args:
+            await_on_loop: Awaits an awaitable on the run's loop and gives its result.
+            has_driver: Whether a driver posts messages.
+
+        Raises:
+            StoppedError: `stop_asked` was set.
+            BaseException: What a user's function raised, with `stop_at_failure`; what ended
+                the driver; KeyboardInterrupt.
+        """
+        ready = deque[range]()
+        if self.plan.task is None and self._by_row:
+            ready.extend(self.plan.ready_rows())
+        for row in self.plan.failed_rows:
+            self._leave_out(row)
+        driving = has_driver
+        reader = RowReader(self.inputs)
+        while ready or driving:
+            if self.stop_asked:
+                raise StoppedError
+            driving = self._take_messages(ready, driving=driving)
+            if not ready:
+                continue
+            rows = self._next_batch(ready)
+            started = time.perf_counter()
+            if self.plan.task is None:
+                self._run_batch(rows)
+            else:
+                self._run_ready(rows, reader)
+            quick = time.perf_counter() - started < _BATCH_SECONDS
+            self._size = min(self._size * 2, _LARGEST_BATCH) if quick else max(self._size // 2, 1)
+        for place_ in self.plan.vectorized():
+            self._run_vectorized(place_, await_on_loop)
+
+    def _next_batch(self, ready: deque[range]) -> range:
+        rows = ready.popleft()
+        if len(rows) > self._size:
+            ready.appendleft(rows[self._size :])
+        return rows[: self._size]
+
+    def _take_messages(self, ready: deque[range], *, driving: bool) -> bool:
+        """Take in what the driver posted; wait for it when there is nothing else to do."""
+        while driving:
+            try:
+                message = self.inbox.get(block=not ready)
+            except queue.Empty:
+                break
+            if isinstance(message, DriverDone):
+                if message.failure is not None:
+                    raise message.failure
+                return False
+            if isinstance(message, CellDone):
+                self._take_cell(message)
+            elif self._take_output(message) and self._by_row:
+                if ready and ready[-1].stop == message.row:
+                    ready[-1] = range(ready[-1].start, message.row + 1)
+                else:
+                    ready.append(range(message.row, message.row + 1))
+        return driving
+
+    def _take_output(self, message: OutputDone) -> bool:
+        self.finished_tasks.add(message.row)
+        self.progress.add(1)
+        if message.error is None:
+            return True
+        self.task_errors[message.row] = message.error
+        self._leave_out(message.row)
+        if self.plan.stop_at_failure:
+            what = f"The task, row {message.row}: {message.error}"
+            raise message.failure or CellError(what)
+        return False
+
+    def _leave_out(self, row: int) -> None:
+        """The cells of a row that has no output."""
+        self._left_out.append(row)
+        for place_ in range(len(self.plan.evaluators)):
+            self._put(place_, row, Cell(error=TASK_FAILED))
+
+    def _take_cell(self, message: CellDone) -> None:
+        self._put(message.place, message.row, message.cell, seconds=message.seconds)
+        if self.plan.stop_at_failure:
+            self._stop_if_failed(message.place, message.row, message.cell.error, message.failure)
+
+    def _put(self, place_: int, row: int, cell: Cell, *, seconds: float | None = None) -> None:
+        self.builder.put(place_, row, cell, seconds)
+        self.progress.add(1)
+
+    def _run_batch(self, rows: range) -> None:
+        """Consecutive rows without a task: by the column, evaluator after evaluator."""
+        batch = Batch(self.inputs, slice(rows.start, rows.stop))
+        for place_ in self._by_row:
+            planned = self.plan.evaluators[place_]
+            values = batch.columns(planned.call.binding)
+            arguments = zip(*values, strict=True) if values else ((),) * len(rows)
+            results, seconds = self._call_all(place_, planned, arguments, rows.start)
+            cells = normalize_all(results, planned.rules)
+            if seconds is not None:
+                cells = cells.with_latency(seconds)
+            self._add(place_, rows.start, cells)
+
+    def _call_all(
+        self, place_: int, planned: PlannedEvaluator, arguments: Any, start: int
+    ) -> tuple[list[Any], list[float | None] | None]:
+        """What the evaluator returned for each row; a Cell where it raised."""
+        function, copied = planned.call.function, self.context.copy
+        results: list[Any] = []
+        seconds: list[float | None] | None = [] if self.plan.details else None
+        for values in arguments:
+            started = time.perf_counter() if seconds is not None else 0.0
+            try:
+                results.append(copied().run(function, *values))
+            except Exception as exc:  # noqa: BLE001 - a user's evaluator may raise anything
+                results.append(self._failed(place_, start + len(results), exc))
+            if seconds is not None:
+                seconds.append(time.perf_counter() - started)
+        return results, seconds
+
+    def _failed(self, place_: int, row: int, exc: Exception) -> Cell:
+        error = self.tracebacks.record(exc)
+        self._stop_if_failed(place_, row, error, exc)
+        return Cell(error=error)
+
+    def _run_ready(self, rows: range, reader: RowReader) -> None:
+        """Rows whose output has come: row after row, in whatever order they came."""
+        for row in rows:
+            for place_ in self._by_row:
+                planned = self.plan.evaluators[place_]
+                arguments = [reader.values(planned.call, row)]
+                results, seconds = self._call_all(place_, planned, arguments, row)
+                (cell,) = normalize_all(results, planned.rules).cells(planned.rules.extras)
+                self._put(place_, row, cell, seconds=seconds[0] if seconds else None)
+                self._stop_if_failed(place_, row, cell.error, None)
+
+    def _add(self, place_: int, start: int, cells: CellColumns) -> None:
+        self.builder.add(place_, start, cells)
+        self.progress.add(len(cells))
+        if self.plan.stop_at_failure and cells.errors.null_count < len(cells):
+            for offset, error in enumerate(cells.errors.to_pylist()):
+                self._stop_if_failed(place_, start + offset, error, None)
+
+    def _stop_if_failed(
+        self, place_: int, row: int, error: str | None, exc: BaseException | None
+    ) -> None:
+        if not self.plan.stop_at_failure or error is None or not schema.is_failure(error):
+            return
+        name = self.plan.evaluators[place_].name
+        raise exc or CellError(f"Evaluator {name!r}, row {row}: {error}")
+
+    def _run_vectorized(self, place_: int, await_on_loop: Callable[[Any], Any]) -> None:
+        """One call over all rows whose task did not fail."""
+        if self.stop_asked:
+            raise StoppedError
+        planned = self.plan.evaluators[place_]
+        extras = planned.rules.extras
+        rows = np.arange(self.plan.rows)
+        rows = np.setdiff1d(rows, self._left_out) if self._left_out else rows
+        if not len(rows):
+            return
+        started = time.perf_counter()
+        exc: Exception | None = None
+        try:
+            given = self.inputs.vector_arguments(planned.call.binding, rows)
+            for row, path_exc in given.failed.items():
+                self._put(place_, row, self._failed(place_, row, path_exc))
+            rows = given.rows
+            function = planned.evaluator.function
+            result = self.context.copy().run(function, *given.positional, **given.named)
+            if inspect.isawaitable(result):
+                result = await_on_loop(result)
+            cells = place(result, self.inputs.index[rows], planned.rules)
+        except InvalidResultError as mistake:
+            error = schema.error_text(schema.INVALID_RESULT, f"{planned.name!r} {mistake}")
+            cells = CellColumns.all_alike(len(rows), error, extras)
+        except Exception as raised:  # noqa: BLE001 - a user's evaluator may raise anything
+            exc = raised
+            cells = CellColumns.all_alike(len(rows), self.tracebacks.record(raised), extras)
+        if self.plan.details:
+            each = (time.perf_counter() - started) / max(len(rows), 1)
+            cells = cells.with_latency([each] * len(rows))
+        if exc is not None and len(rows):
+            self._stop_if_failed(place_, int(rows[0]), cells.errors[0].as_py(), exc)
+        self._add_rows(place_, rows, cells)
+
+    def _add_rows(self, place_: int, rows: np.ndarray[Any, Any], cells: CellColumns) -> None:
+        """Cells of rows in ascending order, which need not be consecutive."""
+        breaks = np.flatnonzero(np.diff(rows) != 1) + 1
+        for part in np.split(np.arange(len(rows)), breaks):
+            if len(part):
+                self._add(place_, int(rows[part[0]]), cells.slice(int(part[0]), len(part)))

@@ -1,0 +1,1 @@
+"""From outputs to cells: what an evaluator is, and the built-in ones."""

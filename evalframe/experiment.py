@@ -1,0 +1,351 @@
+"""run_experiment: where all parts meet. It has no logic of its own.
+
+data in (Dataset) -> plan (checked) -> local run (cells) -> frame out (columns, attrs)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from evalframe.analysis.failures import failure_lines
+from evalframe.core import schema
+from evalframe.core.columns import TEXT, backed
+from evalframe.core.errors import ExperimentError
+from evalframe.core.mapping import RoleMapping
+from evalframe.core.namespace import Namespace
+from evalframe.core.run_info import EvaluatorInfo, RunInfo, mapping_for_attrs, remembered
+from evalframe.data.dataset import Dataset
+from evalframe.engines.inputs import Inputs
+from evalframe.engines.local import LocalRun
+from evalframe.engines.plan import Plan
+from evalframe.engines.prepare import Preparation, check_options, nothing_to_run
+from evalframe.engines.progress import Progress
+from evalframe.results.builder import Builder, assembled
+from evalframe.results.remember import remember, versions
+from evalframe.tasks.output import output_column
+
+DRY_RUN_ROWS = 10
+
+_last: list[pd.DataFrame] = []
+
+
+class _Experiment:
+    """One call of run_experiment, from its arguments to its frame."""
+
+    def __init__(self, data: Any, task: Any, evaluators: Any, roles: Any, options: Any) -> None:
+        """Check everything; nothing has been called when this raises."""
+        self.started = datetime.now(UTC)
+        problems = check_options(options)
+        if problems:
+            raise ExperimentError(problems)
+        self.options = options
+        self.dataset, plain = _dataset(data, roles, has_task=task is not None)
+        if options["dry_run"]:
+            rows = DRY_RUN_ROWS if options["dry_run"] is True else options["dry_run"]
+            self.dataset = self.dataset.head(rows)
+            plain = plain.iloc[:rows] if plain is not None else None
+        columns = tuple(self.dataset.columns)
+        mapping = self.dataset.mapping
+        if task is not None:
+            mapping = RoleMapping.of(**{**mapping.given(), "output": None})
+        names = Namespace(columns, mapping, has_task=task is not None)
+        self.mapping = mapping
+        self.plan, self.drop = self._planned(names, task, evaluators)
+        self.base = self.dataset.to_pandas() if plain is None else plain
+        repetitions = options["repetitions"]
+        if repetitions > 1:
+            self.base = _repeated(self.base, repetitions)
+        self.inputs = Inputs(self.dataset.column, names.row_columns, self.base.index, repetitions)
+        made = [(e.name, e.evaluator.extras) for e in self.plan.evaluators]
+        self.builder = Builder(made, self.plan.rows, details=options["details"])
+        cells = self.plan.rows * (len(made) + (self.plan.task is not None))
+        name = self.experiment_name
+        self.progress = Progress(cells, name, enabled=options["progress"])
+        self.run = LocalRun(self.plan, self.inputs, self.builder, self.progress)
+
+    @property
+    def experiment_name(self) -> str:
+        """As given, else the time."""
+        return self.options["experiment_name"] or self.started.strftime("%Y-%m-%d %H:%M:%S")
+
+    def _planned(self, names: Namespace, task: Any, evaluators: Any) -> tuple[Plan, list[Hashable]]:
+        options = self.options
+        preparation = Preparation(names, self.dataset.column)
+        planned_task = preparation.task(task)
+        planned = preparation.evaluators(evaluators)
+        if task is None and not planned and not preparation.problems:
+            preparation.problems.append(nothing_to_run(names.columns))
+        if options["repetitions"] > 1 and schema.REPETITION in names.columns:
+            preparation.problems.append(
+                "The data already has a column 'repetition', which repetitions= makes: rename it."
+            )
+        preparation.collisions(planned, has_task=task is not None, overwrite=options["overwrite"])
+        plan = preparation.plan(
+            rows=len(self.dataset) * options["repetitions"],
+            failed_rows=() if task is not None else self._failed_before(),
+            task=planned_task,
+            evaluators=tuple(planned),
+            concurrency=options["concurrency"],
+            timeout=options["timeout"],
+            stop_at_failure=options["errors"] == "raise",
+            details=options["details"],
+        )
+        return plan, preparation.drop
+
+    def _failed_before(self) -> tuple[int, ...]:
+        """Rows whose task failed in an earlier run: they have no output to evaluate."""
+        if schema.TASK_ERROR not in self.dataset.columns:
+            return ()
+        failed = self.dataset.column(schema.TASK_ERROR).series.notna().to_numpy()
+        times = self.options["repetitions"]
+        return tuple(int(row) for row in np.flatnonzero(np.repeat(failed, times)))
+
+    def frame(self, *, partial: bool) -> pd.DataFrame:
+        """The frame with everything that is finished."""
+        made: dict[str, Any] = {}
+        if self.plan.task is not None:
+            pump = self.run.pump
+            outputs, index = self.inputs.outputs, self.base.index
+            made[schema.OUTPUT] = output_column(outputs, index, self.plan.task.task.output)
+            errors = [
+                pump.task_errors.get(row)
+                or (None if row in pump.finished_tasks else schema.NOT_RUN)
+                for row in range(self.plan.rows)
+            ]
+            made[schema.TASK_ERROR] = pd.array(errors, dtype=TEXT)
+        made |= self.builder.columns()
+        frame: pd.DataFrame = assembled(self.base, made, self.drop)
+        self._remember(frame, partial=partial)
+        _last[:] = [frame]
+        self.progress.close(failure_lines(frame) if self.progress.shown else [])
+        return frame
+
+    def _remember(self, frame: pd.DataFrame, *, partial: bool) -> None:
+        infos = {
+            planned.name: EvaluatorInfo(
+                kind=planned.evaluator.kind,
+                direction=planned.evaluator.direction,
+                threshold=planned.evaluator.threshold,
+                score_range=(planned.rules.low, planned.rules.high),
+                version=planned.evaluator.version,
+            )
+            for planned in self.plan.evaluators
+        }
+        info = RunInfo(
+            experiment_name=self.experiment_name,
+            started=self.started.isoformat(timespec="seconds"),
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            rows=self.plan.rows,
+            mapping=mapping_for_attrs(self.mapping),
+            tracebacks=self.run.tracebacks.texts,
+            task=self.plan.task.task.name if self.plan.task else None,
+            partial=partial,
+            versions=versions(),
+        )
+        remember(frame, info, infos, self.base.attrs)
+
+    def stopped(self, exc: BaseException) -> None:
+        """Put what is finished on the exception that ended the run."""
+        exc.partial = self.frame(partial=True)  # type: ignore[attr-defined]
+
+
+def _dataset(data: Any, roles: dict[str, Any], *, has_task: bool) -> tuple[Dataset, Any]:
+    """The dataset, and the user's own frame if it is a plain pandas one."""
+    given = {role: column for role, column in roles.items() if column is not None}
+    if has_task and "output" in given:
+        message = "output= names a column of the data, but a task makes the output: leave one out."
+        raise ExperimentError([message])
+    if isinstance(data, Dataset):
+        if given:
+            message = (
+                f"The Dataset has its mapping already: give {', '.join(given)} to Dataset(...)."
+            )
+            raise ExperimentError([message])
+        return data, None
+    if not isinstance(data, pd.DataFrame):
+        return Dataset(data, **given), None
+    old = remembered(data.attrs).role_mapping().within(list(data.columns))
+    return Dataset(data, **{**old.given(), **given}), data
+
+
+def _repeated(frame: pd.DataFrame, times: int) -> pd.DataFrame:
+    rows = np.repeat(np.arange(len(frame)), times)
+    repeated = frame.iloc[rows]
+    numbers = backed(pa.array(np.tile(np.arange(1, times + 1), len(frame))))
+    return assembled(repeated, {schema.REPETITION: numbers}, ())
+
+
+def run_experiment(
+    dataset: Any,
+    task: Any = None,
+    evaluators: Any = (),
+    experiment_name: str | None = None,
+    *,
+    input: Hashable = None,
+    output: Hashable = None,
+    dataset_output: Hashable = None,
+    metadata: Any = None,
+    concurrency: int = 32,
+    timeout: float | None = None,
+    errors: str = "record",
+    overwrite: bool = False,
+    repetitions: int = 1,
+    dry_run: bool | int = False,
+    details: bool = False,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """The dataset as a frame, with the results of task and evaluators as new columns.
+
+    The frame that went in comes out: same rows, order, index, columns, dtypes and values, and
+    the caller's object is never changed. Columns that are added, in this order: `repetition`
+    (with `repetitions`), `output` and `task.error` (with a task), then for each evaluator
+    `eval.<name>.label`, `.score`, `.explanation`, `.metadata`, `.error`, and its extras.
+
+    Args:
+        dataset: A pandas frame (its own columns come back), or anything that `Dataset` takes
+            (an Arrow-backed frame comes back).
+        task: A function that makes the `output` of a row; sync or async.
+        evaluators: A function, an `Evaluator`, a list of them, or a mapping name -> evaluator.
+        experiment_name: Recorded with the results; the time if not given.
+        input: Column that plays this role.
+        output: Column that plays this role; not with a task, which makes it.
+        dataset_output: Column that plays this role: what was expected.
+        metadata: Column, or list of columns, that plays this role.
+        concurrency: Most task calls and async cells at once.
+        timeout: Seconds for each task call and each cell; not for vectorized evaluators.
+        errors: "record": a failure is a fact of its cell. "raise": the first one ends the run
+            with the user's own exception.
+        overwrite: Replace the results of evaluators of the same name, and `output`.
+        repetitions: How often each row is run; a row's repetitions stand together.
+        dry_run: True: the first 10 rows only; a number: the first so many.
+        details: Add `eval.<name>.latency_s`, in seconds (a vectorized call's time is shared
+            equally by its rows).
+        progress: Show a bar, where stderr is a terminal or a notebook.
+
+    Returns:
+        A new frame; `.evals` reads it.
+
+    Raises:
+        ExperimentError: What was asked for cannot run. All mistakes are listed, and nothing
+            has been called yet.
+        DatasetError: The data cannot be read; ColumnNotFoundError if a column is not there.
+        StuckCallsError: More than 8 timed-out calls cannot be stopped.
+        Exception: With errors="raise", what the user's function raised, or CellError. Then,
+            and on KeyboardInterrupt, `.partial` on the exception is the frame so far.
+
+    Examples:
+        >>> import evalframe as ef
+        >>> def exact(output, dataset_output):
+        ...     return output == dataset_output
+        >>> rows = [{"q": "1+1", "a": "2", "truth": "2"}, {"q": "2+2", "a": "5", "truth": "4"}]
+        >>> scored = ef.run_experiment(
+        ...     rows, evaluators=[exact], input="q", output="a", dataset_output="truth"
+        ... )
+        >>> scored[["q", "eval.exact.label", "eval.exact.score"]]
+             q eval.exact.label  eval.exact.score
+        0  1+1             True               1.0
+        1  2+2            False               0.0
+    """
+    arguments = dict(locals())
+    experiment = _experiment(arguments)
+    try:
+        experiment.run.run()
+    except BaseException as exc:
+        experiment.stopped(exc)
+        raise
+    return experiment.frame(partial=False)
+
+
+async def arun_experiment(
+    dataset: Any,
+    task: Any = None,
+    evaluators: Any = (),
+    experiment_name: str | None = None,
+    *,
+    input: Hashable = None,
+    output: Hashable = None,
+    dataset_output: Hashable = None,
+    metadata: Any = None,
+    concurrency: int = 32,
+    timeout: float | None = None,  # noqa: ASYNC109 - per cell, not of this call
+    errors: str = "record",
+    overwrite: bool = False,
+    repetitions: int = 1,
+    dry_run: bool | int = False,
+    details: bool = False,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """As `run_experiment`, on the running event loop; sync evaluators run in one worker thread.
+
+    Args:
+        dataset: As for `run_experiment`, like all arguments.
+        task: See there.
+        evaluators: See there.
+        experiment_name: See there.
+        input: See there.
+        output: See there.
+        dataset_output: See there.
+        metadata: See there.
+        concurrency: See there.
+        timeout: See there.
+        errors: See there.
+        overwrite: See there.
+        repetitions: See there.
+        dry_run: See there.
+        details: See there.
+        progress: See there.
+
+    Returns:
+        A new frame.
+
+    Raises:
+        ExperimentError: As `run_experiment`, like all others.
+        asyncio.CancelledError: When cancelled; `.partial` is the frame so far.
+
+    Examples:
+        >>> import asyncio
+        >>> import evalframe as ef
+        >>> async def polite(output):
+        ...     return "please" in output
+        >>> rows = [{"output": "please sit"}]
+        >>> scored = asyncio.run(ef.arun_experiment(rows, evaluators=[polite]))
+        >>> scored["eval.polite.label"][0]
+        'True'
+    """
+    arguments = dict(locals())
+    experiment = _experiment(arguments)
+    try:
+        await experiment.run.arun()
+    except BaseException as exc:
+        experiment.stopped(exc)
+        raise
+    return experiment.frame(partial=False)
+
+
+def _experiment(arguments: dict[str, Any]) -> _Experiment:
+    roles = {
+        role: arguments.pop(role) for role in ("input", "output", "dataset_output", "metadata")
+    }
+    data, task = arguments.pop("dataset"), arguments.pop("task")
+    return _Experiment(data, task, arguments.pop("evaluators"), roles, arguments)
+
+
+def last_run() -> pd.DataFrame | None:
+    """The frame of the newest run in this process, finished or not; None before the first.
+
+    Returns:
+        The frame itself, not a copy.
+
+    Examples:
+        >>> import evalframe as ef
+        >>> scored = ef.run_experiment([{"output": "4"}], evaluators={"four": lambda output: True})
+        >>> ef.last_run() is scored
+        True
+    """
+    return _last[0] if _last else None

@@ -1,0 +1,1 @@
+"""Rows out: cells into columns, frames into files."""

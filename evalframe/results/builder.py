@@ -1,0 +1,140 @@
+"""Cells into result columns.
+
+Owns   which cell stands where, gaps (not run), and the frame that goes back to the user.
+
+Builder    collects the cells of all evaluators, in any order
+assembled  the user's frame with result columns after its own
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from evalframe.core import schema
+from evalframe.core.cells import CellColumns
+from evalframe.core.columns import CHUNK_ROWS, backed
+from evalframe.core.records import Cell
+
+
+class Builder:
+    """Collects the cells of a run."""
+
+    def __init__(
+        self, evaluators: Sequence[tuple[str, Mapping[str, Any]]], rows: int, *, details: bool
+    ) -> None:
+        """Start with no cell run.
+
+        Args:
+            evaluators: Name and declared extras of each.
+            rows: Rows of the result.
+            details: Whether there are latencies.
+        """
+        self._evaluators = list(evaluators)
+        self._rows = rows
+        self._details = details
+        self._parts: list[list[tuple[int, CellColumns]]] = [[] for _ in evaluators]
+        self._open: list[dict[int, _OpenChunk]] = [{} for _ in evaluators]
+
+    def add(self, place: int, start: int, cells: CellColumns) -> None:
+        """Cells of consecutive rows from `start` on; none of them was there before."""
+        self._parts[place].append((start, cells))
+
+    def put(self, place: int, row: int, cell: Cell, seconds: float | None) -> None:
+        """One cell; kept as it is until its chunk is full."""
+        chunks = self._open[place]
+        start = row - row % CHUNK_ROWS
+        if start not in chunks:
+            chunks[start] = _OpenChunk(min(CHUNK_ROWS, self._rows - start))
+        chunk = chunks[start]
+        chunk.put(row - start, cell, seconds)
+        if chunk.left == 0:
+            self._flush(place, start)
+
+    def _flush(self, place: int, start: int) -> None:
+        chunk = self._open[place].pop(start)
+        extras = self._evaluators[place][1]
+        for offset, cells, seconds in chunk.runs():
+            made = CellColumns.of(cells, extras)
+            self.add(place, start + offset, made.with_latency(seconds) if self._details else made)
+
+    def columns(self) -> dict[str, Any]:
+        """The result columns as pandas arrays, in order; cells that never ran say so."""
+        made: dict[str, Any] = {}
+        for place, (name, extras) in enumerate(self._evaluators):
+            for start in list(self._open[place]):
+                self._flush(place, start)
+            fields = {**schema.FIELDS, **{k: schema.EXTRA_TYPES[v] for k, v in extras.items()}}
+            if self._details:
+                fields |= schema.DETAILS
+            parts = self._whole(place, extras)
+            for field, kind in fields.items():
+                chunks = [self._field(cells, field, kind) for cells in parts]
+                made[schema.column(name, field)] = backed(pa.chunked_array(chunks, type=kind))
+        return made
+
+    @staticmethod
+    def _field(cells: CellColumns, field: str, kind: pa.DataType) -> pa.Array:
+        array = cells.arrays.get(field)
+        return pa.nulls(len(cells), kind) if array is None else array
+
+    def _whole(self, place: int, extras: Mapping[str, Any]) -> list[CellColumns]:
+        """The parts in row order, with the gaps filled."""
+        whole: list[CellColumns] = []
+        at = 0
+        for start, cells in sorted(self._parts[place], key=lambda part: part[0]):
+            if start > at:
+                whole.append(CellColumns.all_alike(start - at, schema.NOT_RUN, extras))
+            whole.append(cells)
+            at = start + len(cells)
+        if at < self._rows:
+            whole.append(CellColumns.all_alike(self._rows - at, schema.NOT_RUN, extras))
+        return whole
+
+
+class _OpenChunk:
+    """Rows of which some have their cell."""
+
+    def __init__(self, length: int) -> None:
+        self.cells: list[Cell | None] = [None] * length
+        self.seconds: list[float | None] = [None] * length
+        self.left = length
+
+    def put(self, offset: int, cell: Cell, seconds: float | None) -> None:
+        self.left -= self.cells[offset] is None
+        self.cells[offset] = cell
+        self.seconds[offset] = seconds
+
+    def runs(self) -> list[tuple[int, list[Cell], list[float | None]]]:
+        """Stretches of rows that have a cell."""
+        found: list[tuple[int, list[Cell], list[float | None]]] = []
+        for offset, cell in enumerate(self.cells):
+            if cell is None:
+                continue
+            if not found or found[-1][0] + len(found[-1][1]) != offset:
+                found.append((offset, [], []))
+            found[-1][1].append(cell)
+            found[-1][2].append(self.seconds[offset])
+        return found
+
+
+def assembled(
+    frame: pd.DataFrame, columns: Mapping[str, Any], drop: Sequence[Hashable]
+) -> pd.DataFrame:
+    """A new frame: the given one without `drop`, then the columns; no value is copied.
+
+    Args:
+        frame: The dataset's rows; never changed.
+        columns: Name -> pandas array or Series of the frame's length.
+        drop: Columns of the frame that are made anew.
+    """
+    kept = frame.drop(columns=list(drop)) if drop else frame
+    if not columns:
+        return kept.copy(deep=False)
+    made = pd.DataFrame(dict(columns), index=frame.index, copy=False)
+    joined = pd.concat([kept, made], axis=1)
+    joined.attrs = dict(frame.attrs)
+    return joined

@@ -1,0 +1,61 @@
+"""What a run leaves in the attrs of its frame."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from evalframe.core import schema
+from evalframe.core.run_info import KEY, EvaluatorInfo, RunInfo, remembered
+
+_PACKAGES = ("evalframe", "pandas", "pyarrow")
+
+
+def versions() -> dict[str, str]:
+    """Versions of what makes the numbers; empty where a package is not installed as one."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def counts(errors: pd.Series) -> dict[str, int]:
+    """Cells by what became of them: valid, failed, task_failed, skipped."""
+    kinds = Counter(errors.dropna().map(schema.error_kind))
+    left_out = {kind: kinds.pop(kind, 0) for kind in (schema.TASK_FAILED, schema.SKIPPED)}
+    failed = sum(kinds.values())
+    valid = len(errors) - failed - sum(left_out.values())
+    return {"valid": valid, "failed": failed, **left_out}
+
+
+def remember(
+    frame: pd.DataFrame,
+    run: RunInfo,
+    evaluators: Mapping[str, EvaluatorInfo],
+    before: Mapping[Any, Any],
+) -> None:
+    """Write the newest run into the attrs of its own frame, next to what earlier ones left.
+
+    Args:
+        frame: The run's frame; its attrs are set.
+        run: The facts of the newest run.
+        evaluators: Its evaluators, without counts.
+        before: The attrs of the frame that went in.
+    """
+    old = remembered(before)
+    there = set(schema.evaluators_in(frame.columns))
+    known = {name: info for name, info in old.evaluators.items() if name in there}
+    for name, info in evaluators.items():
+        known[name] = replace(info, counts=counts(frame[schema.column(name, schema.ERROR)]))
+    traces = {**old.tracebacks, **run.tracebacks}
+    made = replace(run, evaluators=known, tracebacks=traces, task=run.task or old.task)
+    frame.attrs = {**before, KEY: made.to_json()}

@@ -1,0 +1,1 @@
+"""From a dataset row to its output: the task."""

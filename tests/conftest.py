@@ -1,0 +1,59 @@
+"""What holds for the whole suite.
+
+In CI (`CI=true`) a test that does not run is a test that failed: every skip, of a test or of
+a whole file, becomes a failure, unless its reason is in ALLOWED_SKIPS. Elsewhere a skip is a
+skip, so that the suite runs on a machine that lacks an optional package.
+
+Hypothesis uses the same examples on every run in CI, and no deadline anywhere: a shared
+machine's pauses are no finding.
+"""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+IN_CI = os.environ.get("CI", "").lower() == "true"
+
+REAL_DATA = "takes its data from the evals wheel, which CI never downloads"
+ALLOWED_SKIPS = frozenset({REAL_DATA})
+
+settings.register_profile("ci", derandomize=True, database=None, deadline=None)
+settings.register_profile("local", deadline=None)
+settings.load_profile("ci" if IN_CI else "local")
+
+
+def pytest_collection_modifyitems(items):
+    """Tests on real data are the only ones that CI leaves out."""
+    if IN_CI:
+        for item in items:
+            if item.get_closest_marker("real_data"):
+                item.add_marker(pytest.mark.skip(reason=REAL_DATA))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    """A skipped test, by mark or from its body."""
+    report = yield
+    # An expected failure is reported as skipped too, and is none.
+    if not hasattr(report, "wasxfail"):
+        _fail_if_skipped(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report():
+    """A skipped file, by `importorskip` at its top."""
+    report = yield
+    _fail_if_skipped(report)
+    return report
+
+
+def _fail_if_skipped(report):
+    if not (IN_CI and report.skipped):
+        return
+    path, line, message = report.longrepr
+    reason = message.removeprefix("Skipped: ")
+    if reason not in ALLOWED_SKIPS:
+        report.outcome = "failed"
+        report.longrepr = f"{path}:{line}: skipped, and CI has to run it: {reason}"
