@@ -67,12 +67,16 @@ def measure(rounds: int = ROUNDS) -> ImportTime:
 
 
 def _once(also: str) -> dict[str, float]:
+    # Without compiled files every import would compile, which no user's does.
+    variables = {
+        name: value for name, value in environment().items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
     done = subprocess.run(
         [sys.executable, "-P", "-c", _TIMED.format(also=also)],
         capture_output=True,
         text=True,
         check=True,
-        env=environment(),
+        env=variables,
     )
     seconds: dict[str, float] = json.loads(done.stdout)
     return seconds

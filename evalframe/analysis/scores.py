@@ -110,7 +110,7 @@ def cells(frame: pd.DataFrame, name: str, kind: Any) -> Any:
         DatasetError: The column holds something else by now.
     """
     if name not in frame.columns:
-        return pa.nulls(len(frame), kind)
+        return pa.chunked_array([pa.nulls(len(frame), kind)])
     column = frame[name].array
     try:
         array = pa.array(column, from_pandas=True)

@@ -6,6 +6,7 @@ an engine's worker to its driver.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,18 @@ from typing import Any
 import pyarrow as pa
 
 from evalframe.core import schema
+from evalframe.core.columns import CHUNK_ROWS
 from evalframe.core.records import Cell
+
+
+def nulls(count: int, kind: pa.DataType) -> pa.Array:
+    """An array of nulls; most result columns are nothing else, so small ones are shared."""
+    return _shared_nulls(count, kind) if count <= CHUNK_ROWS else pa.nulls(count, kind)
+
+
+@functools.lru_cache(maxsize=8)
+def _shared_nulls(count: int, kind: pa.DataType) -> pa.Array:
+    return pa.nulls(count, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +59,9 @@ class CellColumns:
     @classmethod
     def all_alike(cls, count: int, error: str, extras: Mapping[str, Any]) -> CellColumns:
         """`count` rows that all ended in the same error or skip."""
-        arrays = {name: pa.nulls(count, kind) for name, kind in schema.FIELDS.items()}
+        arrays = {name: nulls(count, kind) for name, kind in schema.FIELDS.items()}
         arrays[schema.ERROR] = pa.repeat(pa.scalar(error, schema.TEXT), count)
-        arrays |= {name: pa.nulls(count, schema.EXTRA_TYPES[kind]) for name, kind in extras.items()}
+        arrays |= {name: nulls(count, schema.EXTRA_TYPES[kind]) for name, kind in extras.items()}
         return cls(arrays)
 
     def cells(self, extras: Mapping[str, Any]) -> list[Cell]:

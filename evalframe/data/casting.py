@@ -57,8 +57,10 @@ def arrow_type_of(wanted: Any, label: Hashable) -> pa.DataType:
 
 
 def _from_name_or_dtype(wanted: Any) -> Any:
-    with contextlib.suppress(ValueError, TypeError):
-        return pa.type_for_alias(wanted)
+    if isinstance(wanted, str):
+        name: Any = wanted
+        with contextlib.suppress(ValueError):
+            return pa.type_for_alias(name)
     try:
         dtype = pd.api.types.pandas_dtype(wanted)
     except (TypeError, ValueError):

@@ -83,9 +83,10 @@ class _QuoteCounter(io.RawIOBase):
 
     def read(self, size: int = -1, /) -> bytes:
         data = self._stream.read(size)
-        if not data and self._last not in b"\r\n":
-            data = b"\n"
         self._last = data[-1:] or self._last
+        if len(data) < size and self._last not in b"\r\n":
+            data += b"\n"
+            self._last = b"\n"
         self.quotes += data.count(b'"')
         return data
 

@@ -60,6 +60,8 @@ def _table(data: Any) -> Any:
         return data.with_format("arrow")[:]
     if _library(data) == "polars" and hasattr(data, "to_arrow"):
         return data.to_arrow()
+    if _library(data) == "duckdb" and hasattr(data, "to_arrow_table"):
+        return data.to_arrow_table()
     return _exported(data)
 
 
@@ -67,9 +69,7 @@ def _exported(data: Any) -> Any:
     try:
         if hasattr(data, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(data).read_all()
-        if hasattr(data, "__arrow_c_array__"):
-            return pa.Table.from_batches([pa.record_batch(data)])
-        return data.to_arrow_table()
+        return pa.Table.from_batches([pa.record_batch(data)])
     except (pa.ArrowException, TypeError, ValueError) as exc:
         message = f"{_named(data)} gave no Arrow table: {exc}. {_TAKEN}"
         raise DatasetError(message) from exc
@@ -99,8 +99,8 @@ def _refusal(data: Any) -> str | None:
         return "A LazyFrame holds no rows yet: pass data.collect()."
     if isinstance(data, Iterator):
         return f"{_named(data)} can be read only once: pass list(data)."
-    readable = ("__arrow_c_stream__", "__arrow_c_array__", "to_arrow_table")
-    if _library(data) == "datasets" or any(hasattr(data, way) for way in readable):
+    readable = ("__arrow_c_stream__", "__arrow_c_array__")
+    if _library(data) in {"datasets", "duckdb"} or any(hasattr(data, way) for way in readable):
         return None
     for way in ("to_pandas", "toPandas", "compute", "collect"):
         if hasattr(data, way):

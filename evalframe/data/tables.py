@@ -20,6 +20,7 @@ from evalframe.core.errors import DatasetError, listed
 MARK = {b"evalframe": b"json"}
 _MARK_KEY = b"evalframe"
 _PANDAS = b"pandas"
+_PANDAS_ATTRS = b"PANDAS_ATTRS"
 
 
 def is_json(field: Any) -> bool:
@@ -60,11 +61,19 @@ def frame_from(table: pa.Table) -> pd.DataFrame:
 
 
 def _noted(table: pa.Table) -> dict[str, Any]:
+    metadata = table.schema.metadata or {}
+    noted = _json_object(metadata.get(_PANDAS))
+    # Before pyarrow kept attrs among its own notes, pandas wrote them beside these.
+    attributes = noted.get("attributes") or _json_object(metadata.get(_PANDAS_ATTRS))
+    return noted | {"attributes": attributes} if attributes else noted
+
+
+def _json_object(text: bytes | None) -> dict[str, Any]:
     try:
-        noted = json.loads((table.schema.metadata or {}).get(_PANDAS, b"{}"))
+        found = json.loads(text or b"{}")
     except ValueError:
         return {}
-    return noted if isinstance(noted, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
 def _series(label: Hashable, array: Any, *, json_text: bool) -> pd.Series:

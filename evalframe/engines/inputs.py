@@ -117,13 +117,11 @@ class Inputs:
             for place, argument in enumerate(binding.arguments)
             if not argument.plain
         }
-        keep = np.array([int(row) not in failed for row in rows], dtype=bool)
-        kept = rows[keep] if failed else rows
+        kept = np.setdiff1d(rows, list(failed)) if failed else rows
         made: list[Any] = []
         for place, argument in enumerate(binding.arguments):
             if place in followed:
-                values = [value for value, good in zip(followed[place], keep, strict=True) if good]
-                made.append(series_of(values, self.index[kept]))
+                made.append(series_of([followed[place][row] for row in kept], self.index[kept]))
                 continue
             value = self.vector(binding.reads[argument.start], kept)
             made.append(
@@ -138,19 +136,18 @@ class Inputs:
         binding: Binding,
         rows: np.ndarray[Any, Any],
         failed: dict[int, Exception],
-    ) -> list[Any]:
-        """The values of a bound path or function; rows where it fails go into `failed`."""
+    ) -> dict[int, Any]:
+        """Row -> value of a bound path or function; rows where it fails go into `failed`."""
         reads = binding.reads[argument.start : argument.start + argument.count]
         everything = slice(0, len(self.index))
         columns = [self.values(source, everything) for source in reads]
         blank = [None] * argument.start
-        found: list[Any] = []
+        found: dict[int, Any] = {}
         for row in map(int, rows):
             try:
-                found.append(argument.value([*blank, *(column[row] for column in columns)]))
+                found[row] = argument.value([*blank, *(column[row] for column in columns)])
             except Exception as exc:  # noqa: BLE001 - a user's function may raise anything
                 failed.setdefault(row, exc)
-                found.append(None)
         return found
 
     def _places(self, rows: slice) -> Rows:

@@ -46,16 +46,15 @@ class LocalRun:
         Raises:
             BaseException: As `Pump.run`.
         """
-        loop = background_loop()
 
         def await_on_loop(awaitable: Any) -> Any:
-            return asyncio.run_coroutine_threadsafe(_awaited(awaitable), loop).result()
+            return asyncio.run_coroutine_threadsafe(_awaited(awaitable), background_loop()).result()
 
         if not self._has_driver:
             self.pump.run(await_on_loop, has_driver=False)
             return
         driver = self._driver()
-        future = asyncio.run_coroutine_threadsafe(driver.run(), loop)
+        future = asyncio.run_coroutine_threadsafe(driver.run(), background_loop())
         try:
             self.pump.run(await_on_loop, has_driver=True)
         except BaseException:

@@ -258,6 +258,9 @@ class Pump:
 
     def _add_rows(self, place_: int, rows: np.ndarray[Any, Any], cells: CellColumns) -> None:
         """Cells of rows in ascending order, which need not be consecutive."""
+        if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
+            self._add(place_, int(rows[0]), cells)
+            return
         breaks = np.flatnonzero(np.diff(rows) != 1) + 1
         for part in np.split(np.arange(len(rows)), breaks):
             if len(part):

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evalframe.core import schema
-from evalframe.core.cells import CellColumns
+from evalframe.core.cells import CellColumns, nulls
 from evalframe.evaluators.normalize import (
     BOUND_TOLERANCE,
     NOTHING,
@@ -100,23 +100,20 @@ def cells_of(
     if score is not None and pa.types.is_boolean(score.type):
         said = pc.if_else(score, pa.scalar("True", schema.TEXT), pa.scalar("False", schema.TEXT))
         label = said if label is None else pc.coalesce(label, said)
-    score = _nulls(count, schema.NUMBER) if score is None else score.cast(schema.NUMBER)
+    score = nulls(count, schema.NUMBER) if score is None else score.cast(schema.NUMBER)
+    empty = nulls(count, schema.TEXT)
     columns = {
-        schema.LABEL: _nulls(count, schema.TEXT) if label is None else label,
+        schema.LABEL: empty if label is None else label,
         schema.SCORE: score,
-        schema.EXPLANATION: _nulls(count, schema.TEXT) if explanation is None else explanation,
-        schema.METADATA: _nulls(count, schema.TEXT) if metadata is None else metadata,
-        schema.ERROR: _nulls(count, schema.TEXT),
+        schema.EXPLANATION: empty if explanation is None else explanation,
+        schema.METADATA: empty if metadata is None else metadata,
+        schema.ERROR: empty,
     }
     for name, kind in rules.extras.items():
         array = (extras or {}).get(name)
-        columns[name] = _nulls(count, schema.EXTRA_TYPES[kind]) if array is None else array
+        columns[name] = nulls(count, schema.EXTRA_TYPES[kind]) if array is None else array
     columns = _without_bad_scores(columns, rules)
     return CellColumns(_without_verdict(columns))
-
-
-def _nulls(count: int, kind: pa.DataType) -> pa.Array:
-    return pa.nulls(count, kind)
 
 
 def _without_bad_scores(columns: dict[str, pa.Array], rules: Rules) -> dict[str, pa.Array]:

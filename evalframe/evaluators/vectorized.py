@@ -73,7 +73,8 @@ def _from_tuple(returned: tuple[Any, ...], index: pd.Index, rules: Rules) -> Cel
         # Mixed or empty columns: row by row, by the same table as a single verdict.
         rows = zip(*map(_listed, columns), strict=True)
         return normalize_all(list(rows), rules)
-    return cells_of(rules, **dict(zip(names, columns, strict=True)))
+    parts: dict[str, Any] = dict(zip(names, columns, strict=True))
+    return cells_of(rules, **parts)
 
 
 _TUPLES: dict[tuple[str, ...], tuple[str, ...]] = {

@@ -37,6 +37,7 @@ class Builder:
         self._rows = rows
         self._details = details
         self._parts: list[list[tuple[int, CellColumns]]] = [[] for _ in evaluators]
+        self._empty: dict[pa.DataType, pa.Array] = {}
         self._open: list[dict[int, _OpenChunk]] = [{} for _ in evaluators]
 
     def add(self, place: int, start: int, cells: CellColumns) -> None:
@@ -70,16 +71,29 @@ class Builder:
             fields = {**schema.FIELDS, **{k: schema.EXTRA_TYPES[v] for k, v in extras.items()}}
             if self._details:
                 fields |= schema.DETAILS
-            parts = self._whole(place, extras)
+            whole = self._whole(place, extras)
+            sizes, parts = [len(cells) for cells in whole], [dict(cells.arrays) for cells in whole]
+            del whole
+            self._parts[place] = []
             for field, kind in fields.items():
-                chunks = [self._field(cells, field, kind) for cells in parts]
-                made[schema.column(name, field)] = backed(pa.chunked_array(chunks, type=kind))
+                # Popped, so that a part is let go as soon as it is used.
+                arrays = [part.pop(field, None) for part in parts]
+                made[schema.column(name, field)] = backed(self._joined(arrays, sizes, kind))
         return made
 
-    @staticmethod
-    def _field(cells: CellColumns, field: str, kind: pa.DataType) -> pa.Array:
-        array = cells.arrays.get(field)
-        return pa.nulls(len(cells), kind) if array is None else array
+    def _joined(
+        self, arrays: list[pa.Array | None], sizes: list[int], kind: pa.DataType
+    ) -> pa.Array:
+        """One field of all parts in one piece; columns of nulls share one array."""
+        if all(array is None or array.null_count == len(array) for array in arrays):
+            if kind not in self._empty:
+                self._empty[kind] = pa.nulls(self._rows, kind)
+            return self._empty[kind]
+        whole = [
+            pa.nulls(size, kind) if array is None else array
+            for array, size in zip(arrays, sizes, strict=True)
+        ]
+        return whole[0] if len(whole) == 1 else pa.concat_arrays(whole)
 
     def _whole(self, place: int, extras: Mapping[str, Any]) -> list[CellColumns]:
         """The parts in row order, with the gaps filled."""

@@ -156,13 +156,10 @@ def _schema(frame: pd.DataFrame, columns: list[_Field], levels: list[_Field]) ->
         "attrs": [[json_text.encode(key), json_text.encode(value)] for key, value in attrs],
     }
     readable = {key: value for key, value in attrs if type(key) is str and _is_json(value)}
+    described = [column.described(column.name) for column in columns]
+    described_levels = [level.described(pandas_note.text_or_none(level.label)) for level in levels]
     entries: dict[bytes | str, bytes | str] = {
-        pandas_note.KEY: pandas_note.pandas_note(
-            frame,
-            [column.described(column.name) for column in columns],
-            [level.described(pandas_note.text_or_none(level.label)) for level in levels],
-            readable,
-        ),
+        **pandas_note.pandas_notes(frame, described, described_levels, readable),
         KEY: json.dumps(note).encode("ascii"),
     }
     return pa.schema([field.arrow() for field in (*columns, *levels)], metadata=entries)

@@ -16,6 +16,9 @@ import pyarrow as pa
 
 KEY = b"pandas"
 
+# Where pandas looks for attrs itself; a later pyarrow takes them from the entry above.
+ATTRS_KEY = b"PANDAS_ATTRS"
+
 _UNNAMED_LEVEL = re.compile(r"__index_level_\d+__")
 
 
@@ -28,13 +31,13 @@ class Described(NamedTuple):
     dtype: str
 
 
-def pandas_note(
+def pandas_notes(
     frame: pd.DataFrame,
     columns: Sequence[Described],
     levels: Sequence[Described],
     attrs: dict[str, Any],
-) -> bytes:
-    """The schema entry; `levels` are the index's columns, none for a RangeIndex."""
+) -> dict[bytes | str, bytes | str]:
+    """The schema entries; `levels` are the index's columns, none for a RangeIndex."""
     index: list[Any] = [level.field for level in levels]
     if isinstance(frame.index, pd.RangeIndex):
         index = [
@@ -54,7 +57,8 @@ def pandas_note(
         "creator": {"library": "pyarrow", "version": pa.__version__},
         "pandas_version": pd.__version__,
     }
-    return json.dumps(note).encode("ascii")
+    entries: dict[bytes | str, bytes | str] = {KEY: json.dumps(note).encode("ascii")}
+    return {**entries, ATTRS_KEY: json.dumps(attrs).encode("ascii")} if attrs else entries
 
 
 def text_or_none(name: Hashable) -> str | None:
@@ -125,6 +129,7 @@ def remembered(schema: pa.Schema) -> Remembered:
             for item in given
             if isinstance(item, dict)
         ]
-        return Remembered(levels, ranges[0] if ranges else None, note.get("attributes") or {})
+        attrs = json.loads(schema.metadata.get(ATTRS_KEY, b"{}")) or note.get("attributes") or {}
+        return Remembered(levels, ranges[0] if ranges else None, attrs)
     except (KeyError, TypeError, ValueError, AttributeError):
         return Remembered([], None, {})

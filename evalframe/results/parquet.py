@@ -131,15 +131,16 @@ def _write(layout: Layout, length: int, path: Path) -> None:
     try:
         with pq.ParquetWriter(str(path), layout.schema, **_WRITING) as writer:
             for rows in _groups(layout, length):
-                writer.write_table(_group(layout, rows), row_group_size=rows.stop - rows.start)
+                writer.write_table(_group(layout, rows))
     except pa.ArrowInvalid as exc:
         message = f"Parquet cannot hold a value of this frame: {exc}"
         raise DatasetError(message) from exc
 
 
 def _groups(layout: Layout, length: int) -> Iterator[slice]:
-    """The rows of each row group, by the size of the first rows."""
+    """The rows of each row group, by the size of the first rows; one group for no rows."""
     if length == 0:
+        yield slice(0, 0)
         return
     probe = slice(0, min(length, GROUP_ROWS.start))
     per_row = max(_group(layout, probe).nbytes // probe.stop, 1)

@@ -28,11 +28,20 @@ def readable(kind: Any) -> Any:
         return pa.large_string()
     if types.is_binary_view(kind):
         return pa.large_binary()
+    # Parquet counts no seconds: Arrow 18 multiplies on its own, unchecked.
+    if types.is_timestamp(kind) and kind.unit == "s":
+        return pa.timestamp("ms", kind.tz)
+    if types.is_time32(kind):
+        return pa.time32("ms")
+    return _readable_nested(kind) if types.is_nested(kind) else kind
+
+
+def _readable_nested(kind: Any) -> Any:
+    types = pa.types
     if types.is_map(kind):
         return pa.map_(readable(kind.key_type), readable(kind.item_type))
-    if types.is_fixed_size_list(kind):
-        return pa.list_(readable(kind.value_type), kind.list_size)
-    if types.is_list(kind):
+    # Arrow 18 does not write a null in a list of fixed size.
+    if types.is_list(kind) or types.is_fixed_size_list(kind):
         return pa.list_(readable(kind.value_type))
     if types.is_large_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
         return pa.large_list(readable(kind.value_type))
@@ -53,7 +62,10 @@ def converted(array: Cells, kind: Any) -> Cells:
     # Arrow casts a list view with a null in it to a list with torn offsets (pyarrow 26).
     if "list_view" not in str(array.type):
         try:
-            return array.cast(kind)
+            made = array.cast(kind)
+            # A cast leaves values behind nulls of a fixed size; taking all leaves them out.
+            fixed = pa.types.is_fixed_size_list(array.type) and array.null_count
+            return made.take(pa.array(range(len(made)), pa.int64())) if fixed else made
         except pa.ArrowNotImplementedError:
             pass
     made = pa.array(array.to_pylist(), type=kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import platform
 from collections import Counter
@@ -17,6 +18,7 @@ from evalframe.core.run_info import KEY, EvaluatorInfo, RunInfo, remembered
 _PACKAGES = ("evalframe", "pandas", "pyarrow")
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Versions of what makes the numbers; empty where a package is not installed as one."""
     found = {"python": platform.python_version()}

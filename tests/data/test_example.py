@@ -254,7 +254,7 @@ def test_chunk_has_two_fields_only():
         ContextChunk("text", score=0.5)
     with pytest.raises(ValidationError, match="score"):
         Example(retrieval_context=[{"document": "text", "score": 0.5}])
-    with pytest.raises(ValidationError, match="item 0 is no ContextChunk .*document"):
+    with pytest.raises(ValidationError, match=r"item 0 is no ContextChunk .*document"):
         Example(retrieval_context=[{"relevance": 0.5}])
 
 

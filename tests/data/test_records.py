@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from evalframe.core.errors import DatasetError, UnsupportedValueError
 from evalframe.data import Dataset, Example
@@ -194,6 +195,7 @@ def test_nothing_is_a_dataset_too(rows, shape):
         ),
         pytest.param([{"a": 1}, None], "Row 1 is a NoneType", id="null-row"),
         pytest.param([[1, 2]], r"Row 0 is a list\. Name the columns", id="lists"),
+        pytest.param([BaseModel()], r"Row 0 is a BaseModel\..*model_dump", id="models"),
         pytest.param(["a", "b"], r"Row 0 is a str\. Name the column", id="texts"),
     ],
 )

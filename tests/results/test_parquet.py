@@ -19,12 +19,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from evalframe.core.columns import Column
 from evalframe.core.errors import DatasetError, UnsupportedValueError
 from evalframe.core.run_info import EvaluatorInfo, RunInfo, remembered
 from evalframe.results.parquet import read_parquet, to_parquet
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 BERLIN = ZoneInfo("Europe/Berlin")
 PLUS_TWO = dt.timezone(dt.timedelta(hours=2))
@@ -161,13 +162,11 @@ def test_column_opens_in_every_other_reader(name, path):
     """Plain pandas, polars and DuckDB read the file without options."""
     to_parquet(pd.DataFrame({"column": COLUMNS[name]}), path)
 
-    rows = (
-        len(pd.read_parquet(path)),
-        len(pl.read_parquet(path)),
-        len(duckdb.sql(f"select * from '{path}'").fetchall()),  # noqa: S608
-    )
+    duck = duckdb.connect()
+    duck.execute(f"create table opened as select * from '{path}'")  # noqa: S608
 
-    assert rows == (3, 3, 3)
+    assert duck.execute("select count(*) from opened").fetchone() == (3,)
+    assert (len(pd.read_parquet(path)), len(pl.read_parquet(path))) == (3, 3)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -244,7 +243,7 @@ def test_index_comes_back(index, path):
         pytest.param(pd.Index([2, 1, 0], name="n"), id="int"),
         pytest.param(pd.Index([1, "1", "1_2"]), id="same-text"),
         pytest.param(pd.Index([None, ("a", 1), 2.5], tupleize_cols=False), id="mixed"),
-        pytest.param(pd.date_range("2020", periods=3, freq=None), id="datetime"),
+        pytest.param(pd.DatetimeIndex(["2020", "2021", "2022"]), id="datetime"),
         pytest.param(pd.CategoricalIndex(["x", "y", "z"]), id="category"),
         pytest.param(pd.Index(["", "a.b", "ä`\n"], name="köl"), id="odd-text"),
         pytest.param(pd.Index(["__index_level_0__", "evalframe", "pandas"]), id="own-names"),
@@ -254,7 +253,6 @@ def test_index_comes_back(index, path):
 def test_column_labels_come_back(labels, path):
     """Labels keep order, types, dtype and name, although a file has text only."""
     frame = pd.DataFrame([[1, 2, 3]], columns=labels, index=pd.Index(["r"]))
-    frame.columns = labels if getattr(labels, "freq", None) is None else labels._with_freq(None)
 
     assert_same(written(frame, path), frame)
 
@@ -355,6 +353,7 @@ print(json.dumps({
 
 
 def nested_frame():
+    """Arrow lists and structs, mixed values, results, a named index, attrs."""
     frame = pd.DataFrame(
         {
             "retrieval_context": arrow(pa.list_(pa.string()), ["x"], ["x", "y"]),
