@@ -5,6 +5,7 @@ data in (Dataset) -> plan (checked) -> local run (cells) -> frame out (columns, 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable
 from datetime import UTC, datetime
 from typing import Any
@@ -152,7 +153,9 @@ class _Experiment:
 
     def stopped(self, exc: BaseException) -> None:
         """Put what is finished on the exception that ended the run."""
-        exc.partial = self.frame(partial=True)  # type: ignore[attr-defined]
+        frame = self.frame(partial=True)
+        with contextlib.suppress(AttributeError, TypeError):  # some exceptions take no attributes
+            exc.partial = frame  # type: ignore[attr-defined]
 
 
 def _dataset(data: Any, roles: dict[str, Any], *, has_task: bool) -> tuple[Dataset, Any]:
@@ -235,7 +238,7 @@ def run_experiment(
         ExperimentError: What was asked for cannot run. All mistakes are listed, and nothing
             has been called yet.
         DatasetError: The data cannot be read; ColumnNotFoundError if a column is not there.
-        StuckCallsError: More than 8 timed-out calls cannot be stopped.
+        StuckCallsError: 8 timed-out calls cannot be stopped.
         Exception: With errors="raise", what the user's function raised, or CellError. Then,
             and on KeyboardInterrupt, `.partial` on the exception is the frame so far.
 

@@ -35,6 +35,7 @@ RUNGS = {
     "stream": 4,
     "accessor": 5,
     "cli": 5,
+    "demo": 5,
     "testing": 5,
     "__main__": 5,
     "__init__": 5,
@@ -43,12 +44,10 @@ TOP_RUNG = max(RUNGS.values())
 
 EVERYWHERE = frozenset({"numpy", "pandas", "pyarrow", "pydantic"})
 OWNERS = {
-    "datasets": {"data/readers.py"},
-    "duckdb": {"data/readers.py"},
+    "ipywidgets": {"engines/progress.py"},
     "jinja2": {"llm/prompts.py", "analysis/report.py"},
     "matplotlib": {"analysis/plots.py"},
     "openai": {"llm/openai.py"},
-    "polars": {"data/readers.py"},
     "tqdm": {"engines/progress.py"},
 }
 IMPORTERS = frozenset({"__import__", "find_spec", "import_module", "optional"})

@@ -79,7 +79,7 @@ def passed(frame: pd.DataFrame) -> pd.DataFrame:
         >>> import evalframe as ef
         >>> @ef.evaluator(threshold=0.5)
         ... def short(output):
-        ...     return 1 - len(output) / 10
+        ...     return 1 - len(output) / 20
         >>> rows = [{"output": "4"}, {"output": "It is four."}]
         >>> ef.passed(ef.run_experiment(rows, evaluators=[short]))["short"].tolist()
         [True, False]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalframe.core.errors import listed, nearest
-from evalframe.core.names import ROLES, ROW, canonical, misspelt
+from evalframe.core.names import ALIASES, ROLES, ROW, canonical, misspelt
 from evalframe.core.namespace import (
     BindingError,
     ColumnSource,
@@ -192,7 +192,10 @@ class _Binder:
             except BindingError as exc:
                 self.problems += [f"{self.what}: {text}" for text in exc.problems]
         if not self.problems:
-            self._add_rest(parameters)
+            try:
+                self._add_rest(parameters)
+            except BindingError as exc:
+                self.problems += [f"{self.what}: {text}" for text in exc.problems]
         if self.problems:
             raise BindingError(self.problems)
         return Binding(tuple(self.reads), tuple(self.arguments))
@@ -243,6 +246,8 @@ class _Binder:
 
     def _fallback(self, name: str, *, is_sole: bool, starred: bool) -> Source:
         known = self.namespace.known()
+        # A role or alias that the data lacks is missing, not unknown.
+        is_sole = is_sole and (starred or canonical(name) not in ALIASES)
         near = None if starred else misspelt(name, [*known, *ROLES, ROW])
         source = self.namespace.resolve(self.fallback) if is_sole and near is None else None
         if source is not None:

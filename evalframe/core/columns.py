@@ -27,6 +27,7 @@ from evalframe.core.nested import (
     NotPlainError,
     Shape,
     arrow_type,
+    has_surrogate,
     is_null,
     plain,
     without_surrogates,
@@ -37,6 +38,9 @@ _from_arrow: Any = getattr(TEXT, "__from_arrow__")  # noqa: B009 - pandas-stubs 
 
 # Rows decoded at a time where a whole column is converted.
 CHUNK_ROWS = 4096
+
+# Days from 1970 that every zone has: 0001-01-02 and 9999-12-30.
+_FIRST_DAY, _LAST_DAY = -719_161, 2_932_895
 
 Rows = slice | np.ndarray[Any, np.dtype[np.int64]]
 
@@ -64,15 +68,20 @@ class Column:
     @cached_property
     def native_type(self) -> pa.DataType | None:
         """The Arrow type of a column that Arrow reads as it is, None for Python objects."""
-        if self.series.dtype == object:
+        if self._holds_objects:
             return None
         try:
             found = pa.array(self.series.array[:0], from_pandas=True).type
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError):
             return None
-        if isinstance(found, pa.BaseExtensionType):
-            return None
-        return found.value_type if pa.types.is_dictionary(found) else found
+        found = found.value_type if pa.types.is_dictionary(found) else found
+        return None if isinstance(found, pa.BaseExtensionType) else found
+
+    @property
+    def _holds_objects(self) -> bool:
+        """Whether the values are Python objects; text of that kind may hold lone surrogates."""
+        dtype = self.series.dtype
+        return dtype == object or (isinstance(dtype, pd.StringDtype) and dtype.storage == "python")
 
     @cached_property
     def _walk(self) -> _Walk:
@@ -94,6 +103,11 @@ class Column:
         """
         if self.native_type is None:
             _ = self._walk
+        elif pa.types.is_temporal(self.native_type):
+            row = _first_beyond_python(pa.array(self.series.array, from_pandas=True))
+            if row is not None:
+                what = "a time beyond Python's, such as one after the year 9999,"
+                raise UnsupportedValueError(_refusal(self.name, row, NotPlainError(what)))
 
     @property
     def arrow_type(self) -> pa.DataType | None:
@@ -153,7 +167,7 @@ class Column:
         Raises:
             UnsupportedValueError: As `check`.
         """
-        if self.native_type is None and self.series.dtype != object:
+        if self.native_type is None and not self._holds_objects:
             return self.series
         if isinstance(self.series.dtype, (pd.ArrowDtype, pd.CategoricalDtype)):
             return self.series
@@ -191,11 +205,19 @@ class _Walk:
     """The facts about a column of Python objects, from one pass over it."""
 
     def __init__(self, name: Hashable, series: pd.Series) -> None:
-        objects = series.astype(object).array if series.dtype != object else series.array
+        objects = np.asarray(series.array, dtype=object)
         kinds = set(map(type, objects))
-        nullable = kinds - ATOMS <= {float, type(pd.NA), type(pd.NaT)}
-        self.atoms = nullable
+        self.atoms = kinds - ATOMS <= {type(pd.NA), type(pd.NaT)}
         self.surrogates = 0
+        if kinds == {str} or kinds == {str, type(None)}:
+            # The usual column, at a tenth of the cost of a walk.
+            self.surrogates = sum(has_surrogate(text) for text in objects if text is not None)
+            self.arrow_type = pa.large_string()
+        else:
+            self.arrow_type = arrow_type(self._shape(name, objects))
+        self._clean = kinds <= ATOMS - {float} and not self.surrogates
+
+    def _shape(self, name: Hashable, objects: Any) -> Shape:
         shape = Shape()
         for row, value in enumerate(objects):
             if is_null(value):
@@ -206,8 +228,7 @@ class _Walk:
             except NotPlainError as exc:
                 raise UnsupportedValueError(_refusal(name, row, exc)) from None
             self.surrogates += shape.surrogates
-        self.arrow_type = arrow_type(shape)
-        self._clean = kinds <= ATOMS - {float} and not self.surrogates
+        return shape
 
     def values(self, cells: Any) -> list[Any]:
         cells = cells.astype(object) if cells.dtype != object else cells
@@ -285,14 +306,34 @@ def _is_whole(kind: pa.DataType) -> bool:
     return all(_is_whole(kind.field(i).type) for i in range(kind.num_fields))
 
 
-def _decoded(array: pa.Array | pa.ChunkedArray) -> list[Any]:
+def _first_beyond_python(times: pa.Array | pa.ChunkedArray) -> int | None:
+    """The first row whose time Python cannot hold, such as one after the year 9999."""
+    kind = times.type
+    if pa.types.is_date32(kind):
+        low, high = _FIRST_DAY, _LAST_DAY
+    elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        a_day = 86_400 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
+        low, high = _FIRST_DAY * a_day, _LAST_DAY * a_day
+    else:
+        return None
+    numbers = times.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64())
+    far = pc.or_(pc.less(numbers, max(low, -(2**63))), pc.greater(numbers, min(high, 2**63 - 1)))
+    for row in np.flatnonzero(pc.fill_null(far, fill_value=False).to_numpy(zero_copy_only=False)):
+        try:
+            _decoded(times.slice(row, 1), safe=True)
+        except (ValueError, OverflowError):
+            return int(row)
+    return None
+
+
+def _decoded(array: pa.Array | pa.ChunkedArray, *, safe: bool = False) -> list[Any]:
     kind = array.type
     if pa.types.is_dictionary(kind):
         array = array.cast(kind.value_type)
     if pa.types.is_timestamp(kind):
-        array = array.cast(pa.timestamp("us", kind.tz), safe=False)
+        array = array.cast(pa.timestamp("us", kind.tz), safe=safe)
     elif pa.types.is_duration(kind):
-        array = array.cast(pa.duration("us"), safe=False)
+        array = array.cast(pa.duration("us"), safe=safe)
     elif pa.types.is_floating(kind):
         if pa.types.is_float16(kind):
             array = array.cast(pa.float32())

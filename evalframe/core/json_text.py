@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from evalframe.core.nested import zone_name
+from evalframe.core.nested import zone_key, zone_name
 
 # Python refuses to convert longer integers from decimal text.
 _LONGEST_DECIMAL_BITS = 13_000
@@ -68,8 +68,10 @@ def _tagged_other(value: Any, kind: type) -> Any:
         zone = zone_name(value)
         named = zone if zone is not None and zone[0] not in "+-" else None
         return {"$datetime": [value.isoformat(), named]}
-    if kind is date or kind is time:
-        return {f"${kind.__name__}": value.isoformat()}
+    if kind is time:
+        return {"$time": [value.isoformat(), zone_key(value.tzinfo)]}
+    if kind is date:
+        return {"$date": value.isoformat()}
     if kind is timedelta:
         return {"$timedelta": [value.days, value.seconds, value.microseconds]}
     if kind is Decimal:
@@ -103,14 +105,25 @@ def _decode_datetime(parts: list[Any]) -> datetime:
         return value
     if zone == "UTC":
         return value.astimezone(UTC)
+    for fold in (0, 1):
+        found = value.replace(tzinfo=ZoneInfo(zone), fold=fold)
+        if found.utcoffset() == value.utcoffset():
+            return found
+    # The zone's rules have changed since: the instant counts.
     return value.astimezone(ZoneInfo(zone))
+
+
+def _decode_time(parts: list[Any]) -> time:
+    text, zone = parts
+    value = time.fromisoformat(text)
+    return value if zone is None else value.replace(tzinfo=ZoneInfo(zone))
 
 
 _DECODERS: dict[str, Any] = {
     "tuple": tuple,
     "datetime": _decode_datetime,
     "date": date.fromisoformat,
-    "time": time.fromisoformat,
+    "time": _decode_time,
     "timedelta": lambda parts: timedelta(*parts),
     "decimal": Decimal,
     "bytes": bytes.fromhex,

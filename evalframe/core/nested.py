@@ -14,7 +14,7 @@ import dataclasses
 import enum
 import re
 import uuid
-from datetime import date, datetime, time, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any
 
@@ -144,16 +144,27 @@ def _plain_datetime(value: datetime) -> datetime:
 
 def _from_numpy(value: Any) -> Any:
     if isinstance(value, np.ndarray):
+        if value.ndim == 0:
+            return value[()]
         # Times, objects and rows are lowered one by one: tolist() would make them integers.
         return list(value) if value.dtype.kind in "OmMV" or value.ndim > 1 else value.tolist()
-    if isinstance(value, np.datetime64):
-        return None if np.isnat(value) else pd.Timestamp(value).to_pydatetime(warn=False)
-    if isinstance(value, np.timedelta64):
-        return None if np.isnat(value) else pd.Timedelta(value).to_pytimedelta()
-    item = value.item()
-    if isinstance(item, np.generic):  # longdouble has no Python twin
-        item = float(item)
-    return item
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return _from_numpy_time(value)
+    if isinstance(value, (np.longdouble, np.clongdouble)):  # no Python twin: item() is itself
+        return float(value) if isinstance(value, np.longdouble) else _from_object(value)
+    return value.item()
+
+
+def _from_numpy_time(value: np.datetime64 | np.timedelta64) -> datetime | timedelta | None:
+    if np.isnat(value):
+        return None
+    try:
+        if isinstance(value, np.datetime64):
+            return pd.Timestamp(value).to_pydatetime(warn=False)
+        return pd.Timedelta(value).to_pytimedelta()
+    except (ValueError, OverflowError):
+        what = f"{value!r}, which is beyond Python's dates and times,"
+        raise NotPlainError(what) from None
 
 
 def is_null(value: Any) -> bool:
@@ -205,7 +216,7 @@ class Shape:
         kind = type(value)
         if kind is str:
             self.kinds.add("str")
-            if not value.isascii() and _SURROGATE.search(value):
+            if has_surrogate(value):
                 root.surrogates = True
         elif kind is dict:
             self._walk_dict(value, where, root)
@@ -235,7 +246,7 @@ class Shape:
             if not isinstance(key, str):
                 what = f"a dict with the key {key!r}, which is no text,"
                 raise NotPlainError(what, where)
-            if not key.isascii() and _SURROGATE.search(key):
+            if has_surrogate(key):
                 root.surrogates = True
             field = self.fields.get(key)
             if field is None:
@@ -252,17 +263,34 @@ class Shape:
             self.wide |= abs(value.days) > _INT64_MICROSECOND_DAYS
         elif kind is datetime:
             self.tz.add(zone_name(value))
+            self.wide |= value.year in (MINYEAR, MAXYEAR) and not _has_instant(value)
             if None in self.tz and len(self.tz) > 1:
                 what = "a datetime without a zone in a field that also holds ones with a zone"
                 raise NotPlainError(what, where, "Give all of them a zone, or none.")
+
+
+def _has_instant(value: datetime) -> bool:
+    """Whether a datetime with a zone can be told in UTC, in which Arrow keeps it."""
+    if value.tzinfo is not None:
+        try:
+            value.astimezone(UTC)
+        except OverflowError:
+            return False
+    return True
+
+
+def zone_key(zone: tzinfo | None) -> str | None:
+    """The zone's name in the tz database; None where it has none."""
+    named = getattr(zone, "key", None) or getattr(zone, "zone", None)
+    return named if isinstance(named, str) else None
 
 
 def zone_name(value: datetime) -> str | None:
     """The zone as an Arrow type spells it (`Europe/Berlin`, `+02:00`), None for a naive one."""
     if value.tzinfo is None:
         return None
-    named = getattr(value.tzinfo, "key", None) or getattr(value.tzinfo, "zone", None)
-    if isinstance(named, str):
+    named = zone_key(value.tzinfo)
+    if named is not None:
         return named
     offset = value.utcoffset()
     if not offset:
@@ -302,6 +330,11 @@ def _struct_type(shape: Shape) -> pa.DataType | None:
     if any(kind is None for kind in fields.values()):
         return None
     return pa.struct([pa.field(key, kind) for key, kind in fields.items() if kind is not None])
+
+
+def has_surrogate(text: str) -> bool:
+    """Whether a text holds a lone surrogate, which Arrow and UTF-8 cannot."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def without_surrogates(value: Any) -> Any:

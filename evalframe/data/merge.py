@@ -11,7 +11,7 @@ import pyarrow as pa
 from evalframe.core import json_text
 from evalframe.core.columns import Column, from_arrow
 from evalframe.core.errors import DatasetError
-from evalframe.data.tables import MARK, is_json, settled
+from evalframe.data.tables import MARK, is_json, pandas_notes, settled
 
 _PANDAS = b"pandas"
 _UNITS = ("s", "ms", "us", "ns")
@@ -44,19 +44,15 @@ def merged(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
 
 def _notes(tables: Sequence[pa.Table]) -> Any:
     """The notes of pandas about the index, where all tables have the same index columns."""
-    found = []
-    for table in tables:
-        try:
-            noted = json.loads((table.schema.metadata or {}).get(_PANDAS, b"{}"))
-        except ValueError:
-            return None
-        levels = noted.get("index_columns") or []
-        found.append([level for level in levels if isinstance(level, str)])
-    if not found[0] or any(levels != found[0] for levels in found):
+    notes = [pandas_notes(table) for table in tables]
+    levels = [
+        [level for level in noted.get("index_columns") or [] if isinstance(level, str)]
+        for noted in notes
+    ]
+    if not levels[0] or any(other != levels[0] for other in levels):
         return None
-    noted = json.loads((tables[0].schema.metadata or {})[_PANDAS])
     # The attrs of one file say nothing about the others.
-    return {_PANDAS: json.dumps({**noted, "attributes": {}}).encode()}
+    return {_PANDAS: json.dumps({**notes[0], "attributes": {}}).encode()}
 
 
 def _column(label: str, tables: Sequence[pa.Table], names: Sequence[str]) -> tuple[Any, bool]:

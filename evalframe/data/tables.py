@@ -49,7 +49,7 @@ def frame_from(table: pa.Table) -> pd.DataFrame:
     Raises:
         DatasetError: A column marked as JSON holds other text.
     """
-    noted = _noted(table)
+    noted = pandas_notes(table)
     index, taken = _index(table, noted)
     columns: list[tuple[Hashable, pd.Series]] = []
     for place, label in enumerate(_labels(table, noted)):
@@ -60,7 +60,8 @@ def frame_from(table: pa.Table) -> pd.DataFrame:
     return assembled(columns, index, attributes if isinstance(attributes, dict) else None)
 
 
-def _noted(table: pa.Table) -> dict[str, Any]:
+def pandas_notes(table: pa.Table) -> dict[str, Any]:
+    """What pandas wrote into a table about its index, labels and attrs."""
     metadata = table.schema.metadata or {}
     noted = _json_object(metadata.get(_PANDAS))
     # Before pyarrow kept attrs among its own notes, pandas wrote them beside these.
@@ -171,7 +172,7 @@ def _index_columns(index: pd.Index, names: list[str]) -> tuple[pa.Table, dict[st
     for place, name in enumerate(index.names):
         free = isinstance(name, str) and name not in names and list(index.names).count(name) == 1
         fields.append(str(name) if free else f"__index_level_{place}__")
-    noted = _noted(table)
+    noted = pandas_notes(table)
     for note, field, name in zip(noted["columns"], fields, index.names, strict=True):
         note |= {"name": name if isinstance(name, (str, int)) else None, "field_name": field}
     return (
@@ -233,10 +234,19 @@ def settled(array: Any) -> Any:
         inner: Any = array.type.storage_type
         return settled(pa.chunked_array([c.storage for c in array.chunks], inner))
     try:
-        return array.cast(kind)
+        if not _holds_list_view(array.type):
+            return array.cast(kind)
     except pa.ArrowNotImplementedError:
         # Dictionaries of views inside lists: Arrow cannot cast these, but read and build them.
-        return pa.chunked_array([pa.array(c.to_pylist(), kind) for c in array.chunks], kind)
+        pass
+    # Casting a list view loses the items of its last list (pyarrow 26).
+    return pa.chunked_array([pa.array(c.to_pylist(), kind) for c in array.chunks], kind)
+
+
+def _holds_list_view(kind: Any) -> bool:
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        return True
+    return any(_holds_list_view(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def settled_type(kind: Any) -> Any:

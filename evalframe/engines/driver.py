@@ -15,13 +15,14 @@ import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from evalframe.core import schema
 from evalframe.core.errors import StuckCallsError
 from evalframe.core.records import Cell
-from evalframe.engines.faults import Tracebacks
+from evalframe.engines.faults import Tracebacks, as_failure
 from evalframe.engines.inputs import Inputs
+from evalframe.engines.loop import FatalError, guarded
 from evalframe.engines.messages import CellDone, DriverDone, Message, OutputDone
 from evalframe.engines.plan import Call, Plan
 from evalframe.engines.rows import RowReader
@@ -31,10 +32,6 @@ from evalframe.tasks.output import InvalidOutputError, checked_output
 
 MOST_LEFT_BEHIND = 8
 CANCEL_GRACE_S = 1.0
-
-
-class _FatalError(Exception):
-    """Carries SystemExit or KeyboardInterrupt out of a coroutine without ending the loop."""
 
 
 class CallTimeoutError(Exception):
@@ -57,30 +54,38 @@ class Driver:
         self.tracebacks = tracebacks
         self.post = post
         self.context = contextvars.copy_context()
-        self.left_behind = 0
         self.ended = threading.Event()
+        self._running: asyncio.Task[None] | None = None
+        self._left_behind: set[asyncio.Future[Any]] = set()
         self._apart = plan.apart()
-        self._calls: set[asyncio.Task[Any]] = set()
+        self._calls: set[asyncio.Future[Any]] = set()
         self._reader = RowReader(inputs)
         self._pools: list[DaemonThreads] = []
 
-    async def run(self) -> None:
-        """Run everything; ends by posting `DriverDone`, also when cancelled."""
-        failure: BaseException | None = None
+    def start(self) -> asyncio.Task[None]:
+        """Run on the running loop; the end is posted as `DriverDone`, however it comes."""
+        self._running = asyncio.get_running_loop().create_task(self._run())
+        self._running.add_done_callback(self._finish)
+        return self._running
+
+    def stop(self) -> None:
+        """End the run; to be called on its loop."""
+        if self._running is not None:
+            self._running.cancel()
+
+    async def _run(self) -> None:
         try:
             await self._run_rows()
-        except asyncio.CancelledError:
-            raise
-        except _FatalError as exc:
-            failure = exc.__cause__
-        except Exception as exc:  # noqa: BLE001 - raised again by the pump
-            failure = exc
         finally:
             await self._end_calls()
-            for pool in self._pools:
-                pool.close()
-            self.post(DriverDone(failure))
-            self.ended.set()
+
+    def _finish(self, running: asyncio.Task[None]) -> None:
+        failure: BaseException | None
+        failure = asyncio.CancelledError() if running.cancelled() else running.exception()
+        for pool in self._pools:
+            pool.close()
+        self.post(DriverDone(failure.__cause__ if isinstance(failure, FatalError) else failure))
+        self.ended.set()
 
     async def _run_rows(self) -> None:
         plan = self.plan
@@ -102,6 +107,9 @@ class Driver:
         finally:
             for worker in workers:
                 worker.cancel()
+            if workers:
+                # Not for ever: a worker waits for its call, which may ignore that it is cancelled.
+                await asyncio.wait(workers, timeout=CANCEL_GRACE_S)
 
     def _threads(self, limit: int | None) -> tuple[asyncio.Semaphore, DaemonThreads]:
         pool = DaemonThreads("evalframe-call")
@@ -139,7 +147,7 @@ class Driver:
                     value = await self._thread_call(pool, planned.call, values)
             self.inputs.outputs[row] = checked_output(value, planned.task.output)
             error = None
-        except (asyncio.CancelledError, _FatalError, StuckCallsError):
+        except (asyncio.CancelledError, FatalError, StuckCallsError):
             raise
         except CallTimeoutError as exc:
             error, failure = schema.error_text(schema.TIMEOUT, str(exc)), TimeoutError(str(exc))
@@ -166,7 +174,7 @@ class Driver:
                     started = asyncio.get_running_loop().time()
                     value = await self._async_call(planned.call, values)
             cell = normalize(value, planned.rules)
-        except (asyncio.CancelledError, _FatalError, StuckCallsError):
+        except (asyncio.CancelledError, FatalError, StuckCallsError):
             raise
         except CallTimeoutError as exc:
             cell = Cell(error=schema.error_text(schema.TIMEOUT, str(exc)))
@@ -179,53 +187,60 @@ class Driver:
     async def _async_call(self, call: Call, values: list[Any]) -> Any:
         """Await a coroutine function in a task, and a context, of its own."""
         loop = asyncio.get_running_loop()
-        task = loop.create_task(_guarded(call, values), context=self.context.copy())
+        task = loop.create_task(_called(call, values), context=self.context.copy())
         self._calls.add(task)
-        task.add_done_callback(self._calls.discard)
+        task.add_done_callback(self._end_call)
         if self.plan.timeout is None:
             return await self._result(task)
         done, _ = await asyncio.wait({task}, timeout=self.plan.timeout)
         if not done:
             task.cancel()
-            ended, _ = await asyncio.wait({task}, timeout=CANCEL_GRACE_S)
-            self._give_up(counts=not ended)
+            await asyncio.wait({task}, timeout=CANCEL_GRACE_S)
+            self._give_up(task)
         return await self._result(task)
+
+    def _end_call(self, call: asyncio.Future[Any]) -> None:
+        self._calls.discard(call)
+        self._left_behind.discard(call)
+        if not call.cancelled():
+            call.exception()  # taken: one that nobody waits for any more is no news
 
     async def _result(self, task: asyncio.Task[Any]) -> Any:
         try:
             return await task
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as exc:
             own = asyncio.current_task()
             if own is not None and own.cancelling():
                 raise
             # The user's code cancelled itself: that is its failure, not the end of the run.
-            message = "the call cancelled itself (asyncio.CancelledError)"
-            raise RuntimeError(message) from None
+            raise as_failure(exc) from exc
 
     async def _thread_call(self, pool: DaemonThreads, call: Call, values: list[Any]) -> Any:
         context = self.context.copy()
         future = pool.submit(functools.partial(context.run, call.function, *values))
+        future.add_done_callback(self._end_call)
         if self.plan.timeout is not None:
             done, _ = await asyncio.wait({future}, timeout=self.plan.timeout)
             if not done:
-                self._give_up(counts=True)
+                self._give_up(future)
         try:
             return await future
         except (KeyboardInterrupt, SystemExit) as exc:
-            raise _FatalError from exc
+            raise FatalError from exc
 
-    def _give_up(self, *, counts: bool) -> None:
+    def _give_up(self, call: asyncio.Future[Any]) -> NoReturn:
         """End a call that took too long.
 
         Raises:
             CallTimeoutError: It is a failed cell.
             StuckCallsError: Too many such calls are still running.
         """
-        self.left_behind += counts
+        if not call.done():
+            self._left_behind.add(call)
         message = f"no result within {self.plan.timeout:g} s"
-        if self.left_behind > MOST_LEFT_BEHIND:
+        if len(self._left_behind) >= MOST_LEFT_BEHIND:
             message = (
-                f"{self.left_behind} timed-out calls are still running and cannot be stopped, so "
+                f"{len(self._left_behind)} timed-out calls are still running and cannot be stopped, so "
                 "the run was. Make the function give up by itself, or raise timeout=."
             )
             raise StuckCallsError(message)
@@ -239,8 +254,5 @@ class Driver:
             await asyncio.wait(calls, timeout=CANCEL_GRACE_S)
 
 
-async def _guarded(call: Call, values: list[Any]) -> Any:
-    try:
-        return await call.function(*values)
-    except (KeyboardInterrupt, SystemExit) as exc:
-        raise _FatalError from exc
+async def _called(call: Call, values: list[Any]) -> Any:
+    return await guarded(call.function(*values))

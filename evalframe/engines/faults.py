@@ -5,6 +5,8 @@ The text goes into the error cell; the traceback is kept once per distinct text.
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sysconfig
 import traceback
 from pathlib import Path
@@ -13,7 +15,9 @@ from types import TracebackType
 from evalframe.core import schema
 from evalframe.evaluators.normalize import text_of
 
-_PACKAGE = str(Path(__file__).parent.parent)
+# With a separator at its end: a neighbour's name may begin like ours.
+_PACKAGE = str(Path(__file__).parent.parent) + os.sep
+_DEMO = _PACKAGE + "demo.py"
 _LIBRARIES = tuple(
     path
     for key in ("stdlib", "platstdlib", "purelib", "platlib")
@@ -21,6 +25,20 @@ _LIBRARIES = tuple(
 )
 _LONGEST_TRACEBACK = 10_000
 _MOST_TRACEBACKS = 100
+
+
+def as_failure(exc: BaseException) -> Exception:
+    """The exception that stands for what user code raised.
+
+    CancelledError, which user code may raise about calls of its own, would end the run and
+    whoever awaits it; StopIteration breaks the coroutine that it passes through.
+    """
+    if isinstance(exc, Exception) and not isinstance(exc, StopIteration):
+        return exc
+    name = "asyncio.CancelledError" if isinstance(exc, asyncio.CancelledError) else "StopIteration"
+    failure = RuntimeError(f"the call raised {name}")
+    failure.__cause__ = exc
+    return failure
 
 
 def exception_text(exc: BaseException) -> str:
@@ -39,12 +57,17 @@ def exception_message(exc: BaseException) -> str:
 
 def _place(exc: BaseException) -> str:
     files = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(exc.__traceback__)]
-    own = [(file, line) for file, line in files if not file.startswith(_PACKAGE)]
-    mine = [(file, line) for file, line in own if not file.startswith(_LIBRARIES)] or own
+    own = [(file, line) for file, line in files if not _is_ours(file)]
+    mine = [(f, line) for f, line in own if not f.startswith(_LIBRARIES) or f == _DEMO] or own
     if not mine:
-        return ""
+        return _place(exc.__cause__) if exc.__cause__ is not None else ""
     file, line = mine[-1]
     return f"({Path(file).name}:{line})"
+
+
+def _is_ours(file: str) -> bool:
+    """Whether a file is evalframe's own; the demo counts as a user's, as which it is written."""
+    return file.startswith(_PACKAGE) and file != _DEMO
 
 
 class Tracebacks:
@@ -67,6 +90,6 @@ class Tracebacks:
 def _users_part(trace: TracebackType | None) -> TracebackType | None:
     """The traceback from the first frame on that is not evalframe's."""
     found = trace
-    while found is not None and found.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+    while found is not None and _is_ours(found.tb_frame.f_code.co_filename):
         found = found.tb_next
     return found

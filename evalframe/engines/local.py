@@ -54,11 +54,11 @@ class LocalRun:
             self.pump.run(await_on_loop, has_driver=False)
             return
         driver = self._driver()
-        future = asyncio.run_coroutine_threadsafe(driver.run(), background_loop())
+        asyncio.run_coroutine_threadsafe(driver.run(), background_loop())
         try:
             self.pump.run(await_on_loop, has_driver=True)
         except BaseException:
-            future.cancel()
+            background_loop().call_soon_threadsafe(driver.stop)
             raise
         finally:
             driver.ended.wait(_STOP_SECONDS)
@@ -83,14 +83,15 @@ class LocalRun:
                 failure = exc
             loop.call_soon_threadsafe(_settle, done, failure)
 
-        driving = loop.create_task(self._driver().run()) if self._has_driver else None
+        driver = self._driver() if self._has_driver else None
+        driving = loop.create_task(driver.run()) if driver is not None else None
         threading.Thread(target=work, name="evalframe-evaluators", daemon=True).start()
         try:
             await asyncio.shield(done)
         finally:
             self.pump.stop_asked = True
-            if driving is not None:
-                driving.cancel()
+            if driver is not None and driving is not None:
+                driver.stop()
                 await asyncio.wait({driving}, timeout=_STOP_SECONDS)
             if not done.done():
                 await asyncio.wait({done}, timeout=_STOP_SECONDS)

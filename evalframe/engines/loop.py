@@ -1,13 +1,17 @@
 """The one background event loop of the process.
 
 Started at first use and kept, so that a client or lock made in one run works in the next.
+Nothing that user code raises ends it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
+from collections.abc import Awaitable
+from typing import Any
 
 _lock = threading.Lock()
 _loops: dict[int, asyncio.AbstractEventLoop] = {}
@@ -20,5 +24,30 @@ def background_loop() -> asyncio.AbstractEventLoop:
         loop = _loops.get(os.getpid())
         if loop is None or loop.is_closed():
             loop = _loops[os.getpid()] = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, name="evalframe-loop", daemon=True).start()
+            threading.Thread(
+                target=_serve, args=(loop,), name="evalframe-loop", daemon=True
+            ).start()
         return loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    # asyncio lets these two out of the loop, also from a task that user code started.
+    while not loop.is_closed():
+        with contextlib.suppress(KeyboardInterrupt, SystemExit):
+            loop.run_forever()
+
+
+class FatalError(Exception):
+    """Carries SystemExit or KeyboardInterrupt out of a coroutine without ending the loop."""
+
+
+async def guarded(awaitable: Awaitable[Any]) -> Any:
+    """Await user code.
+
+    Raises:
+        FatalError: It raised SystemExit or KeyboardInterrupt, which is the cause.
+    """
+    try:
+        return await awaitable
+    except (KeyboardInterrupt, SystemExit) as exc:
+        raise FatalError from exc

@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from evalframe.core import schema
 from evalframe.core.binding import Binding, bind
 from evalframe.core.columns import Column
@@ -59,6 +57,8 @@ class Preparation:
             return None
         names = Namespace(self.namespace.columns, self.namespace.mapping, has_task=False)
         call = self._bound(task.function, names, what=f"task {task.name!r}", fallback="input")
+        if call is None:
+            self.problems[-1] += " If it is an evaluator: run_experiment(dataset, evaluators=[...])."
         return None if call is None else PlannedTask(task, call)
 
     def evaluators(self, given: Any) -> list[PlannedEvaluator]:
@@ -133,12 +133,17 @@ class Preparation:
         if self.problems:
             return
         names = list(inspect.signature(evaluator.function).parameters)
-        types: dict[str, pa.DataType | None] = {}
+        columns: dict[str, Column] = {}
         for place, argument in enumerate(binding.arguments):
             source = binding.reads[argument.start] if argument.plain else None
             if isinstance(source, ColumnSource):
-                types[argument.keyword or names[place]] = self._column(source.label).arrow_type
+                columns[argument.keyword or names[place]] = self._column(source.label)
+        types = {name: column.arrow_type for name, column in columns.items()}
         problem = evaluator.check_types(types)
+        if problem:
+            # A column of nothing but nulls, or of no rows, has a type by accident only.
+            empty = [name for name, column in columns.items() if not column.vector().notna().any()]
+            problem = evaluator.check_types({**types, **dict.fromkeys(empty)})
         if problem:
             self.problems.append(f"Evaluator {evaluator.name!r}: {problem}")
 

@@ -29,7 +29,7 @@ from evalframe.engines.plan import Plan, PlannedEvaluator
 from evalframe.engines.progress import Progress
 from evalframe.engines.rows import RowReader
 from evalframe.evaluators.bulk import normalize_all
-from evalframe.evaluators.normalize import InvalidResultError
+from evalframe.evaluators.normalize import InvalidResultError, normalize
 from evalframe.evaluators.vectorized import place
 from evalframe.results.builder import Builder
 
@@ -202,7 +202,7 @@ class Pump:
                 planned = self.plan.evaluators[place_]
                 arguments = [reader.values(planned.call, row)]
                 results, seconds = self._call_all(place_, planned, arguments, row)
-                (cell,) = normalize_all(results, planned.rules).cells(planned.rules.extras)
+                cell = normalize(results[0], planned.rules)
                 self._put(place_, row, cell, seconds=seconds[0] if seconds else None)
                 self._stop_if_failed(place_, row, cell.error, None)
 

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from evalframe.engines.faults import as_failure
+
 _Work = tuple[asyncio.Future[Any], Callable[[], Any]]
 
 
@@ -59,8 +61,8 @@ def _settle(future: asyncio.Future[Any], outcome: Any, failed: BaseException | N
         return
     if failed is None:
         future.set_result(outcome)
-    elif isinstance(failed, StopIteration):
-        # A future cannot carry StopIteration; asyncio would hang on it.
-        future.set_exception(RuntimeError(f"StopIteration: {failed}"))
+    elif isinstance(failed, (StopIteration, asyncio.CancelledError)):
+        # A future cannot carry the first, and the second would look like its own cancellation.
+        future.set_exception(as_failure(failed))
     else:
         future.set_exception(failed)

@@ -9,6 +9,7 @@ evaluator class, whatever its own `__init__` looks like.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import math
@@ -41,7 +42,9 @@ class EvaluatorType(ABCMeta):
         common = {key: kwargs.pop(key) for key in DECLARED if key in kwargs and key not in own}
         common = {key: value for key, value in common.items() if value is not None}
         self: Any = super().__call__(*args, **kwargs)
-        object.__setattr__(self, "_arguments", (args, kwargs, common))
+        # Copies: a list that its owner goes on to change must not change repr, pickle, equality.
+        kept = tuple(map(_kept, args)), {key: _kept(value) for key, value in kwargs.items()}
+        object.__setattr__(self, "_arguments", (*kept, common))
         object.__setattr__(self, "_bindings", {})
         for key, value in common.items():
             object.__setattr__(self, key, value)
@@ -233,6 +236,15 @@ class Evaluator(metaclass=EvaluatorType):
             raise AttributeError(message)
         object.__setattr__(self, name, value)
 
+    def __delattr__(self, name: str) -> None:
+        """Refuse removals, as changes.
+
+        Raises:
+            AttributeError: The evaluator is frozen.
+        """
+        self.__setattr__(name, None)
+        object.__delattr__(self, name)
+
     def __repr__(self) -> str:
         """The call that makes it."""
         text = ", ".join(f"{key}={value!r}" for key, value in self._given().items())
@@ -262,6 +274,10 @@ def _rebuild(
     return cls(*args, **kwargs)._copy(**changes)  # noqa: SLF001 - the same class
 
 
+def _kept(argument: Any) -> Any:
+    return copy.copy(argument) if type(argument) in (list, dict, set) else argument
+
+
 def _snake_case(name: str) -> str:
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     return spaced.lower().strip("_")
@@ -283,7 +299,7 @@ def check_declaration(evaluator: Evaluator) -> None:
         message = f"{who} is a generator function: it must return its verdict, not yield it."
         raise TypeError(message)
     problem = schema.check_name(evaluator.name) or schema.check_extras(evaluator.extras)
-    low, high = evaluator.score_range
+    low, high = evaluator.score_range if _is_range(evaluator.score_range) else (math.nan, math.nan)
     threshold = evaluator.threshold
     if problem is None and not low < high:
         problem = f"score_range must be (lowest, highest), not {evaluator.score_range!r}."
@@ -291,15 +307,22 @@ def check_declaration(evaluator: Evaluator) -> None:
         problem = f"kind must be one of {KINDS}, not {evaluator.kind!r}."
     if problem is None and evaluator.direction not in DIRECTIONS:
         problem = f"direction must be one of {DIRECTIONS}, not {evaluator.direction!r}."
-    if problem is None and threshold is not None:
-        number = isinstance(threshold, (int, float)) and not isinstance(threshold, bool)
-        if not number or math.isnan(threshold) or not low <= threshold <= high:
-            problem = f"threshold must be a number in [{low}, {high}], not {threshold!r}."
+    legal = threshold is None or (_is_number(threshold) and low <= threshold <= high)
+    if problem is None and not legal:
+        problem = f"threshold must be a number in [{low}, {high}], not {threshold!r}."
     if problem is None:
         problem = _check_threads(evaluator)
     if problem:
         message = f"{who}: {problem}"
         raise ValueError(message)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_range(value: Any) -> bool:
+    return isinstance(value, (tuple, list)) and len(value) == 2 and all(map(_is_number, value))  # noqa: PLR2004 - lowest and highest
 
 
 def _has_function(evaluator: Evaluator) -> bool:

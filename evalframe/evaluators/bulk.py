@@ -100,7 +100,7 @@ def cells_of(
     if score is not None and pa.types.is_boolean(score.type):
         said = pc.if_else(score, pa.scalar("True", schema.TEXT), pa.scalar("False", schema.TEXT))
         label = said if label is None else pc.coalesce(label, said)
-    score = nulls(count, schema.NUMBER) if score is None else score.cast(schema.NUMBER)
+    score = nulls(count, schema.NUMBER) if score is None else score.cast(schema.NUMBER, safe=False)
     empty = nulls(count, schema.TEXT)
     columns = {
         schema.LABEL: empty if label is None else label,

@@ -1,8 +1,14 @@
-"""What the built-in evaluators have in common: columns in, verdicts with their skips out."""
+"""What the built-in evaluators have in common: columns in, verdicts with their skips out.
+
+arrow, values        a column as an Arrow array, and as Python values
+types                what an Arrow type is, and which two cannot be compared
+verdicts, one_by_one bools of whole columns, or a verdict for each row
+unlike, not_text     the failed cells of single rows
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -15,18 +21,25 @@ from evalframe.evaluators.normalize import describe
 
 NO_REFERENCE = "no reference"
 
+# .bind(...=str) would make the text "None" of a null; a cast of the column keeps nulls.
+_AS_TEXT = "the column's .astype('string')"
 
-def arrow(series: pd.Series) -> pa.Array | None:
-    """The Arrow array of a column, without a copy where it is one piece; None for objects."""
-    if series.dtype == object:
-        return None
-    array = pa.array(series.array)
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+def arrow(series: pd.Series) -> pa.Array | pa.ChunkedArray | None:
+    """The Arrow array of a column, without a copy; None for objects."""
+    return None if series.dtype == object else pa.array(series.array)
+
+
+def values(series: pd.Series) -> list[Any]:
+    """The Python values of a column; None for null."""
+    array = arrow(series)
+    return list(series.tolist() if array is None else array.to_pylist())
 
 
 def is_text(kind: pa.DataType | None) -> bool:
     """Whether an Arrow type is text."""
-    return kind is not None and (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    tests = (pa.types.is_large_string, pa.types.is_string, pa.types.is_string_view)
+    return kind is not None and any(test(kind) for test in tests)
 
 
 def is_number(kind: pa.DataType | None) -> bool:
@@ -36,33 +49,44 @@ def is_number(kind: pa.DataType | None) -> bool:
     )
 
 
-def text_against_number(types: Mapping[str, pa.DataType | None]) -> str | None:
-    """What to say when one of `output` and `dataset_output` is text and the other is not."""
-    output, reference = types.get("output"), types.get("dataset_output")
-    for text, other, name in (
-        (output, reference, "dataset_output"),
-        (reference, output, "output"),
-    ):
-        if is_text(text) and (
-            is_number(other) or (other is not None and pa.types.is_boolean(other))
-        ):
-            pair = "text with numbers" if is_number(other) else "text with bools"
-            return (
-                f"it compares {pair}: output is {output}, dataset_output is {reference}. Make them "
-                f"alike: .bind({name}=lambda {name}: str({name})), or types= in ef.Dataset."
-            )
-    return None
+def is_list(kind: pa.DataType | None) -> bool:
+    """Whether an Arrow type is a list."""
+    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return kind is not None and any(test(kind) for test in tests)
+
+
+def text_against_other(output: pa.DataType | None, reference: pa.DataType | None) -> str | None:
+    """What to say when one of two types is text and the other can never equal a text."""
+    if output is None or reference is None or is_text(output) == is_text(reference):
+        return None
+    other = reference if is_text(output) else output
+    if pa.types.is_nested(other):
+        return None
+    if is_number(other):
+        return (
+            f"it compares text with numbers: output is {output}, dataset_output is {reference}. "
+            f"Make them alike first: pd.to_numeric of the text, {_AS_TEXT} for the numbers, or "
+            "types= in ef.Dataset."
+        )
+    what = "bools" if pa.types.is_boolean(other) else f"{other}"
+    return (
+        f"it compares text with {what}: output is {output}, dataset_output is {reference}. "
+        f"Make them alike first: {_AS_TEXT} for what is no text, or types= in ef.Dataset."
+    )
 
 
 def needs_text(name: str, types: Mapping[str, pa.DataType | None]) -> str | None:
     """What to say when a column that must be text is of another type."""
     kind = types.get(name)
-    if kind is None or is_text(kind) or pa.types.is_nested(kind):
+    if kind is None or is_text(kind):
         return None
-    return f"it needs text, but {name} is {kind}. Use .bind({name}=lambda {name}: str({name}))."
+    if pa.types.is_nested(kind):
+        path = f"the path to the text in it, .bind({name}='{name}.<key>')"
+        return f"it needs text, but {name} is {kind}. Give {path}."
+    return f"it needs text, but {name} is {kind}. Give {_AS_TEXT}, or types= in ef.Dataset."
 
 
-def verdicts(matches: pa.Array, reference: pa.Array | None = None) -> Any:
+def verdicts(matches: Any, reference: pa.Array | pa.ChunkedArray | None = None) -> Any:
     """Bools as a result: a null match is False, a null reference is skipped.
 
     Args:
@@ -82,12 +106,37 @@ def verdicts(matches: pa.Array, reference: pa.Array | None = None) -> Any:
     }
 
 
-def no_reference() -> Cell:
-    """The cell of a row without a reference."""
-    return Cell(error=f"{schema.SKIPPED}: {NO_REFERENCE}")
+def one_by_one(
+    output: pd.Series, dataset_output: pd.Series, verdict: Callable[[Any, Any], bool | Cell]
+) -> list[Any]:
+    """A verdict for each pair of which neither is null.
+
+    Args:
+        output: The outputs.
+        dataset_output: The references.
+        verdict: Output and reference -> bool, or the cell of a row that cannot be judged.
+    """
+    missing = Cell(error=f"{schema.SKIPPED}: {NO_REFERENCE}")
+    pairs = zip(values(output), values(dataset_output), strict=True)
+    return [
+        missing if wanted is None else False if found is None else verdict(found, wanted)
+        for found, wanted in pairs
+    ]
+
+
+def failed(message: str) -> Cell:
+    """The cell of a row that cannot be judged."""
+    return Cell(error=schema.error_text(schema.INVALID_RESULT, message))
 
 
 def not_text(what: str, value: Any) -> Cell:
     """The cell of a row whose value is no text."""
-    message = f"{what} is {describe(value)}, not text"
-    return Cell(error=schema.error_text(schema.INVALID_RESULT, message))
+    return failed(f"{what} is {describe(value)}, not text")
+
+
+def unlike(found: Any, wanted: Any) -> Cell:
+    """The cell of a row on which text meets a value that is none."""
+    return failed(
+        f"text is not compared with other values: output is {describe(found)}, dataset_output "
+        f"is {describe(wanted)}"
+    )

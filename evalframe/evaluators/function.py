@@ -67,8 +67,12 @@ class FunctionEvaluator(Evaluator, Generic[P, R]):
         path = getattr(function, "__qualname__", None)
         found = _found(module, path)
         if isinstance(found, FunctionEvaluator) and found.function is function:
+            _, kwargs, common = self._arguments
+            options = {
+                key: value for key, value in {**kwargs, **common}.items() if key != "function"
+            }
             changes = {"name": self.name, "_bindings": self._bindings}
-            return _restored, (module, path, changes)
+            return _restored, (module, path, options, changes)
         return super().__reduce__()
 
 
@@ -81,8 +85,12 @@ def _found(module: Any, path: Any) -> Any:
         return None
 
 
-def _restored(module: str, path: str, changes: dict[str, Any]) -> Any:
-    return _found(module, path)._copy(**changes)  # noqa: SLF001 - an evaluator too
+def _restored(
+    module: str, path: str, options: dict[str, Any], changes: dict[str, Any]
+) -> FunctionEvaluator[..., Any]:
+    made: Any = FunctionEvaluator(_found(module, path).function, **options)
+    copied: FunctionEvaluator[..., Any] = made._copy(**changes)  # noqa: SLF001 - one too
+    return copied
 
 
 def _name_of(function: Any) -> str:

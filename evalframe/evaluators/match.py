@@ -7,20 +7,24 @@ OneOf      the output is one of fixed choices
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evalframe.core.records import Cell
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.compared import (
     arrow,
+    is_list,
     is_text,
     needs_text,
-    no_reference,
     not_text,
+    one_by_one,
+    values,
     verdicts,
 )
 from evalframe.evaluators.text_form import TextForm
@@ -32,25 +36,24 @@ class _TextVerdict(Evaluator):
     vectorized: ClassVar[bool] = True
 
     def check_types(self, types: Mapping[str, pa.DataType | None]) -> str | None:
-        """The output must be text, and so must a reference."""
-        return needs_text("output", types) or needs_text("dataset_output", types)
+        """The output must be text."""
+        return needs_text("output", types)
 
     def evaluate(self, output: pd.Series) -> Any:
         """The verdicts of a whole column."""
         texts = arrow(output)
         if texts is not None and is_text(texts.type):
             return verdicts(self._matches(texts))
-        values = output.tolist() if texts is None else texts.to_pylist()
-        return [self._verdict(value) for value in values]
+        found = values(output)
+        texts = pa.array([v if isinstance(v, str) else None for v in found], pa.large_string())
+        matches = verdicts(self._matches(texts)).to_pylist()
+        return [
+            match if value is None or isinstance(value, str) else not_text("output", value)
+            for match, value in zip(matches, found, strict=True)
+        ]
 
-    def _verdict(self, value: Any) -> Any:
-        if value is None:
-            return False
-        if not isinstance(value, str):
-            return not_text("output", value)
-        return self._matches(pa.array([value], pa.large_string()))[0].as_py()
-
-    def _matches(self, texts: pa.Array) -> pa.Array:
+    def _matches(self, texts: pa.Array | pa.ChunkedArray) -> Any:
+        """Bools, null or False for null."""
         raise NotImplementedError
 
 
@@ -58,7 +61,8 @@ class Contains(_TextVerdict):
     """Whether `output` contains a text: label "True" / "False", score 1.0 / 0.0.
 
     With `text`, that text; without, the row's `dataset_output`, which may be a list of texts.
-    A null output scores 0.0, a null reference is skipped.
+    A null output scores 0.0, a null reference is skipped; a value that is no text fails. As in
+    Python, every text contains the empty one, and "all" of an empty list are contained.
 
     Args:
         text: What to look for; None: the row's reference.
@@ -103,28 +107,29 @@ class Contains(_TextVerdict):
         """With a text of its own it reads the output only."""
         return self.against_reference if self.text is None else self.evaluate
 
+    def check_types(self, types: Mapping[str, pa.DataType | None]) -> str | None:
+        """Output and reference must be text; a list of texts will do as reference."""
+        wanted = types.get("dataset_output")
+        if wanted is not None and is_list(wanted):
+            types = {**types, "dataset_output": wanted.value_type}
+        return needs_text("output", types) or needs_text("dataset_output", types)
+
     def against_reference(self, output: pd.Series, dataset_output: pd.Series) -> Any:
         """The verdicts of whole columns, each row with its own reference."""
-        found, wanted = arrow(output), arrow(dataset_output)
-        outputs = output.tolist() if found is None else found.to_pylist()
-        references = dataset_output.tolist() if wanted is None else wanted.to_pylist()
-        return [self._pair(*pair) for pair in zip(outputs, references, strict=True)]
+        return one_by_one(output, dataset_output, self._verdict)
 
-    def _pair(self, output: Any, reference: Any) -> Any:
-        if reference is None:
-            return no_reference()
-        if output is None:
-            return False
-        wanted = reference if isinstance(reference, list) else [reference]
-        for what, values in (("output", [output]), ("dataset_output", wanted)):
-            for value in values:
-                if not isinstance(value, str):
-                    return not_text(what, value)
-        text = self.form.one(output)
-        there = [self.form.one(part) in text for part in wanted]
+    def _verdict(self, found: Any, reference: Any) -> bool | Cell:
+        wanted = reference if isinstance(reference, (list, tuple)) else [reference]
+        if not isinstance(found, str):
+            return not_text("output", found)
+        for part in wanted:
+            if not isinstance(part, str):
+                return not_text("dataset_output", part)
+        text = self.form.one(found)
+        there = (self.form.one(part) in text for part in wanted)
         return any(there) if self.mode == "any" else all(there)
 
-    def _matches(self, texts: pa.Array) -> pa.Array:
+    def _matches(self, texts: pa.Array | pa.ChunkedArray) -> Any:
         wanted = self.form.one(self.text or "")
         return pc.match_substring(self.form.array(texts), pattern=wanted)
 
@@ -134,12 +139,14 @@ class Regex(_TextVerdict):
 
     The syntax is RE2's (https://github.com/google/re2/wiki/Syntax), run by Arrow: it takes
     time linear in the text whatever the pattern, has no look-around and no back-references,
-    and `\d`, `\w`, `\s` are ASCII (`\p{L}` is any letter). A null output scores 0.0.
+    `\d`, `\w`, `\s` and `\b` are ASCII (`\p{L}` is any letter), and `$` matches at the very
+    end only, not before a last line break. A null output scores 0.0.
 
     Args:
         pattern: The pattern.
         mode: "search": anywhere in the text. "fullmatch": the whole text.
-        ignore_case: Match letters of either case.
+        ignore_case: Match letters of either case, also outside ASCII ("É" and "é", "ẞ" and
+            "ß"); always one letter to one, so "ß" is not "SS".
 
     Raises:
         ValueError: The pattern is not RE2's, or `mode` is neither.
@@ -170,32 +177,46 @@ class Regex(_TextVerdict):
         self.ignore_case = ignore_case
         self.name = name or ""
         self.threshold = threshold
-        try:
-            self._matches(pa.array([""], pa.large_string()))
-        except (pa.ArrowInvalid, TypeError, ValueError) as exc:
-            message = (
-                f"The pattern {pattern!r} is not an RE2 pattern: {exc}. Look-around and "
-                "back-references need a function of your own with Python's re."
-            )
-            raise ValueError(message) from None
+        # As it stands, too: "a)|(?:b" is a pattern only inside the parentheses of fullmatch.
+        for tried in (pattern, self._whole()):
+            problem = _problem(tried)
+            if problem:
+                message = (
+                    f"The pattern {pattern!r} is not an RE2 pattern: {problem}. For look-around, "
+                    "back-references and the like write an evaluator with Python's re: "
+                    "def matches(output): return re.search(pattern, output) is not None"
+                )
+                raise ValueError(message)
 
-    def _matches(self, texts: pa.Array) -> pa.Array:
-        pattern = self.pattern if self.mode == "search" else rf"\A(?:{self.pattern})\z"
-        return pc.match_substring_regex(texts, pattern=pattern, ignore_case=self.ignore_case)
+    def _whole(self) -> str:
+        return self.pattern if self.mode == "search" else rf"\A(?:{self.pattern})\z"
+
+    def _matches(self, texts: pa.Array | pa.ChunkedArray) -> Any:
+        return pc.match_substring_regex(texts, pattern=self._whole(), ignore_case=self.ignore_case)
+
+
+def _problem(pattern: Any) -> str | None:
+    if not isinstance(pattern, str):
+        return r"it is no text, such as r'\d+'"
+    try:
+        pc.match_substring_regex(pa.array([""], pa.large_string()), pattern=pattern)
+    except (pa.ArrowInvalid, UnicodeEncodeError) as exc:
+        return str(exc)
+    return None
 
 
 class OneOf(_TextVerdict):
     """Whether `output` is one of fixed choices: label "True" / "False", score 1.0 / 0.0.
 
-    A null output scores 0.0.
+    A null output scores 0.0, a value that is no text fails.
 
     Args:
-        choices: The texts that are allowed.
+        choices: The texts that are allowed: a list, tuple or set.
         ignore_case: Compare by `str.casefold`.
         ignore_whitespace: Strip, and take runs of white space for one space.
 
     Raises:
-        ValueError: There is no choice, or one is not text.
+        ValueError: There is no choice, one is not text, or they are no list, tuple or set.
 
     Examples:
         >>> import evalframe as ef
@@ -207,7 +228,7 @@ class OneOf(_TextVerdict):
 
     def __init__(
         self,
-        choices: Iterable[str],
+        choices: Sequence[str] | AbstractSet[str],
         *,
         ignore_case: bool = False,
         ignore_whitespace: bool = False,
@@ -215,16 +236,16 @@ class OneOf(_TextVerdict):
         threshold: float | None = None,
     ) -> None:
         """See the class."""
-        listed = [choices] if isinstance(choices, str) else list(choices)
-        wrong = [choice for choice in listed if not isinstance(choice, str)]
-        if isinstance(choices, str) or not listed or wrong:
+        # What is given is what repr, equality and pickle go by: no iterator, which is used up.
+        fits = isinstance(choices, (list, tuple, set, frozenset)) and len(choices) > 0
+        if not fits or not all(isinstance(choice, str) for choice in choices):
             message = f"choices must be a list of texts, such as ['yes', 'no'], not {choices!r}."
             raise ValueError(message)
         self.form = TextForm(ignore_case=ignore_case, ignore_whitespace=ignore_whitespace)
-        self.choices = tuple(listed)
+        self.choices = tuple(choices)
         self.name = name or ""
         self.threshold = threshold
 
-    def _matches(self, texts: pa.Array) -> pa.Array:
+    def _matches(self, texts: pa.Array | pa.ChunkedArray) -> Any:
         allowed = pa.array([self.form.one(choice) for choice in self.choices], pa.large_string())
-        return pc.and_(pc.is_in(self.form.array(texts), value_set=allowed), texts.is_valid())
+        return pc.is_in(self.form.array(texts), value_set=allowed)

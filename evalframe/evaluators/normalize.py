@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from evalframe.core import json_text, schema
-from evalframe.core.nested import NotPlainError, plain, without_surrogates
+from evalframe.core.nested import NotPlainError, Shape, plain, without_surrogates
 from evalframe.core.records import Cell, EvaluationResult, Skip
 
 # A score this close to a bound is the bound: it is rounding, not a mistake.
@@ -87,13 +87,22 @@ def describe(value: Any) -> str:
     return f"{shown} ({type(value).__name__})"
 
 
+def _is_number(value: Any) -> bool:
+    # NumPy counts a timedelta64 among its integers.
+    return isinstance(value, _NUMBERS) and not isinstance(value, np.timedelta64)
+
+
+def _keys(names: list[Any]) -> str:
+    return ", ".join(repr(name) if isinstance(name, str) else describe(name) for name in names)
+
+
 def _cell(value: Any, rules: Rules) -> Cell:
     if type(value) is Cell:
         return value  # settled already: the call raised
     # bool first: isinstance(True, int) holds, and a pass would become a bare score.
     if isinstance(value, _BOOLS):
         return _parts(rules, score=value)
-    if isinstance(value, _NUMBERS) and not isinstance(value, np.timedelta64):
+    if _is_number(value):
         return _parts(rules, score=value)
     if isinstance(value, str):
         return _parts(rules, label=value)
@@ -151,7 +160,7 @@ def _letter(part: Any) -> str:
         return "-"
     if isinstance(part, str):
         return "t"
-    return "n" if isinstance(part, (*_BOOLS, *_NUMBERS)) else "?"
+    return "n" if isinstance(part, _BOOLS) or _is_number(part) else "?"
 
 
 _TUPLES: dict[str, tuple[str, ...]] = {
@@ -168,7 +177,7 @@ def _from_dict(value: Mapping[Any, Any], rules: Rules) -> Cell:
     unknown = [key for key in value if key not in _RESULT_KEYS and key not in rules.extras]
     if unknown:
         msg = (
-            f"returned a dict with {', '.join(map(repr, unknown))}; its keys may be "
+            f"returned a dict with {_keys(unknown)}; its keys may be "
             f"{', '.join(_RESULT_KEYS)} and declared extras "
             f"({', '.join(rules.extras) or 'none'}): @ef.evaluator(extras={{...}})"
         )
@@ -219,19 +228,23 @@ def text_of(value: str) -> str:
 
 
 def _score(value: Any, rules: Rules) -> float:
-    if not isinstance(value, (*_BOOLS, *_NUMBERS)):
+    if not (isinstance(value, _BOOLS) or _is_number(value)):
         message = f"returned the score {describe(value)}; it must be a number or a bool"
         raise InvalidResultError(message)
-    try:
-        number = float(value)
-    except (OverflowError, ValueError):
-        number = math.inf
-    if not math.isfinite(number):
+    number = _float(value)
+    if number is None or not math.isfinite(number):
         message = f"returned the score {describe(value)}; it must be a finite number"
         raise InvalidResultError(message)
     if rules.low <= number <= rules.high:
         return number
     return near_bound(number, rules)
+
+
+def _float(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (OverflowError, ValueError):  # beyond doubles, or a Decimal that signals
+        return None
 
 
 def near_bound(number: float, rules: Rules) -> float:
@@ -270,6 +283,7 @@ def json_of(part: str, value: Any) -> str:
         InvalidResultError: It has no JSON form.
     """
     try:
+        Shape().add(value)
         return text_of(json_text.encode(plain(value)))
     except (NotPlainError, TypeError, ValueError, RecursionError):
         message = f"returned the {part} {describe(value)}, which has no JSON form"
@@ -277,12 +291,17 @@ def json_of(part: str, value: Any) -> str:
 
 
 def _extras(given: Mapping[str, Any] | None, rules: Rules) -> tuple[Any, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        message = f"returned the extras {describe(given)}; they must be a dict"
+        raise InvalidResultError(message)
     if not given:
         return ()
     unknown = [name for name in given if name not in rules.extras]
     if unknown:
         message = (
-            f"returned the extras {', '.join(map(repr, unknown))}, which are not declared: "
+            f"returned the extras {_keys(unknown)}, which are not declared: "
             "@ef.evaluator(extras={...})"
         )
         raise InvalidResultError(message)
@@ -298,10 +317,19 @@ def _extra(name: str, value: Any, kind: Any) -> Any:
     fits = {
         str: isinstance(value, str),
         bool: is_bool,
-        int: isinstance(value, (int, np.integer)) and not is_bool and -(2**63) <= value < 2**63,
-        float: isinstance(value, _NUMBERS) and not is_bool,
+        int: isinstance(value, (int, np.integer)) and _is_number(value) and not is_bool,
+        float: _is_number(value) and not is_bool,
     }[kind]
     if not fits:
         message = f"returned the extra {name!r} as {describe(value)}; declared is {kind.__name__}"
         raise InvalidResultError(message)
-    return text_of(str(value)) if kind is str else kind(value)
+    if kind is int and not -(2**63) <= value < 2**63:
+        message = f"returned the extra {name!r} as {describe(value)}; int goes up to 64 bits"
+        raise InvalidResultError(message)
+    if kind is float:
+        number = _float(value)
+        if number is None:
+            message = f"returned the extra {name!r} as {describe(value)}, which is no double"
+            raise InvalidResultError(message)
+        return number
+    return text_of(value) if kind is str else kind(value)

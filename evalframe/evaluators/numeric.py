@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,23 +16,37 @@ import pyarrow as pa
 from evalframe.core import schema
 from evalframe.core.records import Cell
 from evalframe.evaluators.base import Evaluator
-from evalframe.evaluators.compared import arrow, is_number, no_reference, verdicts
+from evalframe.evaluators.compared import (
+    arrow,
+    failed,
+    is_number,
+    is_text,
+    one_by_one,
+    verdicts,
+)
 from evalframe.evaluators.normalize import describe
+
+_Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+_Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+_LARGEST = sys.float_info.max
 
 
 class NumericClose(Evaluator):
     """Whether the number `output` is close to `dataset_output`: label "True" / "False".
 
     Close means |a - b| <= max(rel_tol * max(|a|, |b|), abs_tol), the formula of Python's
-    `math.isclose`. Numbers are compared as 64-bit floats; text is not read as a number. A null
-    reference is skipped, a null output against a reference scores 0.0.
+    `math.isclose`. Numbers are compared as 64-bit floats (exactly by `ExactMatch`); text and
+    bools are not read as numbers. A null reference is skipped, a null output against a
+    reference scores 0.0; NaN is null, and an infinity is close to itself only.
 
     Args:
         rel_tol: Tolerance relative to the larger of the two.
         abs_tol: Tolerance in the unit of the numbers, for values near 0.
 
     Raises:
-        ValueError: A tolerance is negative, infinite or NaN.
+        ValueError: A tolerance is no number, negative, infinite or NaN.
 
     Examples:
         >>> import evalframe as ef
@@ -52,7 +68,8 @@ class NumericClose(Evaluator):
     ) -> None:
         """See the class."""
         for argument, value in (("rel_tol", rel_tol), ("abs_tol", abs_tol)):
-            if not 0 <= value < math.inf:
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not number or not 0 <= value < math.inf:
                 message = f"{argument} must be a finite number of at least 0, not {value!r}."
                 raise ValueError(message)
         self.rel_tol = rel_tol
@@ -63,43 +80,61 @@ class NumericClose(Evaluator):
     def check_types(self, types: Mapping[str, pa.DataType | None]) -> str | None:
         """Both columns must be numbers."""
         for name, kind in types.items():
-            if kind is not None and not is_number(kind) and not pa.types.is_nested(kind):
+            if is_text(kind):
+                # `and` leaves null as it is: float(None) would raise.
                 return (
                     f"it needs numbers, but {name} is {kind} (text is not compared with numbers). "
-                    f"Convert it: .bind({name}=lambda {name}: float({name})), or types= in "
-                    "ef.Dataset."
+                    f"Convert it: .bind({name}=lambda {name}: {name} and float({name})), or types= "
+                    "in ef.Dataset."
                 )
+            if kind is not None and not is_number(kind):
+                return f"it needs numbers, but {name} is {kind}. Give another column with .bind()."
         return None
 
     def evaluate(self, output: pd.Series, dataset_output: pd.Series) -> Any:
-        """The verdicts of whole columns.
-
-        Raises:
-            TypeError: A column is of another type than numbers.
-        """
+        """The verdicts of whole columns."""
         found, wanted = arrow(output), arrow(dataset_output)
-        if found is None or wanted is None:
-            pairs = zip(output.tolist(), dataset_output.tolist(), strict=True)
-            return [self._verdict(*pair) for pair in pairs]
-        problem = self.check_types({"output": found.type, "dataset_output": wanted.type})
-        if problem:
-            raise TypeError(problem)
-        a = found.cast(schema.NUMBER).to_numpy(zero_copy_only=False)
-        b = wanted.cast(schema.NUMBER).to_numpy(zero_copy_only=False)
-        with np.errstate(invalid="ignore", over="ignore"):
-            room = np.maximum(self.rel_tol * np.maximum(np.abs(a), np.abs(b)), self.abs_tol)
-            close = (np.abs(a - b) <= room) & np.isfinite(a) & np.isfinite(b)
-        return verdicts(pa.array(close | (a == b)), wanted)
+        if (
+            found is None
+            or wanted is None
+            or not is_number(found.type)
+            or not is_number(wanted.type)
+        ):
+            return one_by_one(output, dataset_output, self._verdict)
+        return verdicts(pa.array(self._close(_floats(found), _floats(wanted))), wanted)
 
-    def _verdict(self, found: Any, wanted: Any) -> Any:
-        found = None if found is pd.NA else found
-        wanted = None if wanted is pd.NA else wanted
-        if wanted is None:
-            return no_reference()
-        if found is None:
-            return False
+    def _close(self, a: _Floats, b: _Floats) -> _Bools:
+        with np.errstate(invalid="ignore", over="ignore"):
+            room = np.maximum(np.abs(a), np.abs(b))
+            finite = np.isfinite(room)
+            room *= self.rel_tol
+            np.maximum(room, self.abs_tol, out=room)
+            gap = a - b
+            np.abs(gap, out=gap)
+            # Equal infinities are close, though nothing else is close to one.
+            close: _Bools = ((gap <= room) & finite) | (a == b)
+        return close
+
+    def _verdict(self, found: Any, wanted: Any) -> bool | Cell:
         for what, value in (("output", found), ("dataset_output", wanted)):
-            if not isinstance(value, (int, float, Decimal)) or isinstance(value, bool):
-                message = f"{what} is {describe(value)}, not a number"
-                return Cell(error=schema.error_text(schema.INVALID_RESULT, message))
-        return math.isclose(float(found), float(wanted), rel_tol=self.rel_tol, abs_tol=self.abs_tol)
+            number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+            if not number or (isinstance(value, Decimal) and value.is_nan()):
+                return failed(f"{what} is {describe(value)}, not a number")
+        pair = (found, wanted)
+        if any(not isinstance(value, float) and abs(value) > _LARGEST for value in pair):
+            return self._huge(found, wanted)
+        return math.isclose(*map(float, pair), rel_tol=self.rel_tol, abs_tol=self.abs_tol)
+
+    def _huge(self, found: Any, wanted: Any) -> bool:
+        """For numbers that no float holds: exactly."""
+        if not all(isinstance(value, int) or math.isfinite(value) for value in (found, wanted)):
+            return bool(found == wanted)
+        a, b = Fraction(found), Fraction(wanted)
+        room = max(Fraction(self.rel_tol) * max(abs(a), abs(b)), Fraction(self.abs_tol))
+        return abs(a - b) <= room
+
+
+def _floats(numbers: pa.Array | pa.ChunkedArray) -> _Floats:
+    """Nulls become NaN; integers beyond 2**53 are rounded."""
+    array: _Floats = numbers.cast(schema.NUMBER, safe=False).to_numpy(zero_copy_only=False)
+    return array

@@ -1,12 +1,13 @@
 """Forms in which texts are compared: case, white space, Unicode normal form.
 
-The rules are Python's (`str.casefold`, `str.split`, `unicodedata`); columns of ASCII text go
-through Arrow kernels that give the same.
+The rules are Python's (`str.casefold`, `str.split`, `unicodedata`); ASCII texts go through
+Arrow kernels that give the same, the others of a column one by one.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,8 +15,9 @@ import pyarrow.compute as pc
 
 NORMAL_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 
-# What str.split() takes for white space in ASCII text.
+# What str.split() takes for white space in ASCII text, and where it is not one inner space.
 _ASCII_SPACE = r"[\t-\r\x1c-\x20]+"
+_UNTIDY = r"[\t-\r\x1c-\x1f]|  |\A | \z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +46,48 @@ class TextForm:
 
     def one(self, text: str) -> str:
         """A single text in this form."""
-        if self.normal_form is not None:
-            text = unicodedata.normalize(self.normal_form, text)  # type: ignore[arg-type]
+        text = self._normal(text)
         if self.ignore_case:
-            text = text.casefold()
+            # Folded text need not be in normal form any more.
+            text = self._normal(text.casefold())
         return " ".join(text.split()) if self.ignore_whitespace else text
 
-    def array(self, texts: pa.Array) -> pa.Array:
-        """A large_string array in this form; nulls stay null."""
+    def _normal(self, text: str) -> str:
+        if self.normal_form is None or text.isascii():
+            return text
+        return unicodedata.normalize(self.normal_form, text)  # type: ignore[arg-type]
+
+    def array(self, texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+        """large_string texts in this form; nulls stay null."""
         if self == TextForm():
             return texts
-        if not pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
-            changed = [None if text is None else self.one(text) for text in texts.to_pylist()]
-            return pa.array(changed, pa.large_string())
-        if self.ignore_case:
-            texts = pc.ascii_lower(texts)
+        if isinstance(texts, pa.ChunkedArray):
+            return pa.chunked_array([self._chunk(part) for part in texts.chunks], texts.type)
+        return self._chunk(texts)
+
+    def _chunk(self, texts: pa.Array) -> pa.Array:
+        foreign = pc.invert(pc.string_is_ascii(texts))
+        changed = pc.ascii_lower(texts) if self.ignore_case else texts
         if self.ignore_whitespace:
-            spaced = pc.replace_substring_regex(texts, pattern=_ASCII_SPACE, replacement=" ")
-            texts = pc.utf8_trim(spaced, characters=" ")
-        return texts
+            untidy = pc.match_substring_regex(changed, pattern=_UNTIDY)
+            changed = _replaced(changed, untidy, changed, _tidied)
+        return _replaced(changed, foreign, texts, self._each)
+
+    def _each(self, texts: pa.Array) -> pa.Array:
+        return pa.array(map(self.one, texts.to_pylist()), pa.large_string(), size=len(texts))
+
+
+def _replaced(
+    into: pa.Array, rows: pa.Array, texts: pa.Array, change: Callable[[pa.Array], pa.Array]
+) -> pa.Array:
+    """`into` with `change` of the texts in these rows; null rows are not among them."""
+    if not pc.any(rows).as_py():
+        return into
+    return pc.replace_with_mask(
+        into, pc.fill_null(rows, fill_value=False), change(texts.filter(rows))
+    )
+
+
+def _tidied(texts: pa.Array) -> pa.Array:
+    spaced = pc.replace_substring_regex(texts, pattern=_ASCII_SPACE, replacement=" ")
+    return pc.utf8_trim(spaced, characters=" ")

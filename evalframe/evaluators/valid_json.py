@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, ClassVar
 
 import pandas as pd
+import pyarrow as pa
 
+from evalframe.core import schema
 from evalframe.evaluators.base import Evaluator
+from evalframe.evaluators.compared import values
+
+_JSON = (type(None), bool, int, float, str, list, tuple, dict)
 
 
 class ValidJSON(Evaluator):
     """Whether the text `output` is JSON (RFC 8259): label "True" / "False", score 1.0 / 0.0.
 
-    The explanation says where it breaks. NaN and Infinity are not JSON. An output that is a
-    dict or a list already is valid; a null output scores 0.0.
+    The explanation says where it breaks. NaN and Infinity are not JSON; a key that comes twice
+    is. Nesting beyond Python's recursion limit (about 1,000) is not read, and not valid. An
+    output that is not text but a dict, list, number or bool is valid if JSON can express it. A
+    null output scores 0.0.
 
     Examples:
         >>> import evalframe as ef
@@ -33,22 +41,41 @@ class ValidJSON(Evaluator):
         self.name = name or ""
         self.threshold = threshold
 
-    def evaluate(self, output: pd.Series) -> list[Any]:
+    def evaluate(self, output: pd.Series) -> dict[str, pa.Array]:
         """The verdicts of a whole column."""
-        return [_verdict(None if value is pd.NA else value) for value in output.tolist()]
+        found = values(output)
+        problems = [None if value is None else _problem(value) for value in found]
+        pairs = zip(found, problems, strict=True)
+        valid = [value is not None and problem is None for value, problem in pairs]
+        return {
+            schema.SCORE: pa.array(valid, pa.bool_()),
+            schema.EXPLANATION: pa.array(problems, schema.TEXT),
+        }
 
 
-def _verdict(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value is not None
+def _problem(value: Any) -> str | None:
+    """Why a value is not JSON, None if it is."""
     try:
-        # Numbers stay text: their value is not asked for, and could be too long to convert.
-        json.loads(value, parse_constant=_refuse, parse_int=str, parse_float=str)
+        if isinstance(value, str):
+            # Numbers stay text: their value is not asked for, and could be too long to convert.
+            json.loads(value, parse_constant=_refuse, parse_int=str, parse_float=str)
+        else:
+            _check(value)
     except RecursionError:
-        return False, "nested too deeply to be read"
+        return "nested too deeply to be read"
     except ValueError as exc:
-        return False, str(exc)
-    return True
+        return str(exc)
+    return None
+
+
+def _check(value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        _refuse(str(value))
+    if not isinstance(value, _JSON):
+        _refuse(f"a {type(value).__name__}")
+    if isinstance(value, (list, tuple, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            _check(part)
 
 
 def _refuse(constant: str) -> Any:

@@ -24,6 +24,7 @@ from evalframe.core.cells import CellColumns
 from evalframe.core.columns import Column
 from evalframe.core.errors import listed
 from evalframe.core.nested import is_null
+from evalframe.core.records import Skip
 from evalframe.evaluators.bulk import cells_of, normalize_all
 from evalframe.evaluators.normalize import InvalidResultError, Rules, describe
 
@@ -47,6 +48,9 @@ def place(returned: Any, index: pd.Index, rules: Rules) -> CellColumns:
     if isinstance(returned, pd.DataFrame):
         _check_length(len(returned), index)
         rows = _by_index(returned, index)
+        if not rows.columns.is_unique:
+            message = f"returned a DataFrame with the columns {listed(rows.columns)}: one is twice"
+            raise InvalidResultError(message)
         named = {name: rows.iloc[:, i] for i, name in enumerate(rows.columns)}
         return _from_named(named, index, rules, positional=True)
     if isinstance(returned, Mapping):
@@ -104,7 +108,10 @@ def _from_named(
     columns: dict[str, Any] = {name: _values(part, where) for name, part in parts.items()}
     if all(_fits(name, column, rules) for name, column in columns.items()):
         extras = {name: columns.pop(name) for name in rules.extras if name in columns}
-        extras = {k: v.cast(schema.EXTRA_TYPES[rules.extras[k]]) for k, v in extras.items()}
+        extras = {
+            name: column.cast(schema.EXTRA_TYPES[rules.extras[name]], safe=False)
+            for name, column in extras.items()
+        }
         label, score, explanation = (columns.get(name) for name in _PARTS[:3])
         return cells_of(rules, label=label, score=score, explanation=explanation, extras=extras)
     lists = {name: _listed(column) for name, column in columns.items()}
@@ -112,9 +119,12 @@ def _from_named(
     return normalize_all([_dropped(row) for row in rows], rules)
 
 
-def _dropped(row: dict[str, Any]) -> dict[str, Any] | None:
+def _dropped(row: dict[str, Any]) -> Any:
     """A row of named parts; without any verdict it is skipped, as a missing value is."""
-    return None if row.get("label") is None and row.get("score") is None else row
+    if row.get(schema.LABEL) is not None or row.get(schema.SCORE) is not None:
+        return row
+    reason = row.get(schema.EXPLANATION)
+    return Skip(reason) if isinstance(reason, str) else None
 
 
 def _fits(name: str, column: pa.Array | list[Any], rules: Rules) -> bool:
@@ -143,9 +153,9 @@ def _values(part: Any, index: pd.Index) -> pa.Array | list[Any]:
     if isinstance(part, pd.DataFrame):
         message = "returned a DataFrame where one column is expected"
         raise InvalidResultError(message)
-    if isinstance(part, (pd.Series, pd.Index)):
+    if isinstance(part, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
         _check_length(len(part), index)
-        series = _by_index(part, index) if isinstance(part, pd.Series) else part.to_series()
+        series = _by_index(part, index) if isinstance(part, pd.Series) else pd.Series(part)
         return _from_series(series)
     if isinstance(part, np.ndarray):
         return _from_numpy(part, index)
@@ -211,7 +221,8 @@ def _from_numpy(array: np.ndarray[Any, Any], index: pd.Index) -> pa.Array | list
     _check_length(len(array), index)
     if array.dtype.kind in "bui" or array.dtype in (np.float64, np.float32):
         return pa.array(array)  # not from_pandas: NaN here is a mistake, not a missing value
-    return list(array.tolist() if array.dtype.kind != "O" else array)
+    # Times stay NumPy's, which are no scores: tolist() would make them integers.
+    return list(array if array.dtype.kind in "OmM" else array.tolist())
 
 
 def _speaks_arrow(part: Any) -> bool:

@@ -20,6 +20,9 @@ from evalframe.core.columns import CHUNK_ROWS, backed
 from evalframe.core.records import Cell
 
 
+_MOST_CHUNKS = 128
+
+
 class Builder:
     """Collects the cells of a run."""
 
@@ -83,8 +86,8 @@ class Builder:
 
     def _joined(
         self, arrays: list[pa.Array | None], sizes: list[int], kind: pa.DataType
-    ) -> pa.Array:
-        """One field of all parts in one piece; columns of nulls share one array."""
+    ) -> pa.Array | pa.ChunkedArray:
+        """One field of all parts, in at most so many chunks; columns of nulls share one array."""
         if all(array is None or array.null_count == len(array) for array in arrays):
             if kind not in self._empty:
                 self._empty[kind] = pa.nulls(self._rows, kind)
@@ -93,7 +96,14 @@ class Builder:
             pa.nulls(size, kind) if array is None else array
             for array, size in zip(arrays, sizes, strict=True)
         ]
-        return whole[0] if len(whole) == 1 else pa.concat_arrays(whole)
+        del arrays
+        # Not in one piece: that would hold each column twice for a moment.
+        together = -(-len(whole) // _MOST_CHUNKS)
+        chunks = []
+        while whole:
+            group, whole = whole[:together], whole[together:]
+            chunks.append(group[0] if together == 1 else pa.concat_arrays(group))
+        return pa.chunked_array(chunks, type=kind)
 
     def _whole(self, place: int, extras: Mapping[str, Any]) -> list[CellColumns]:
         """The parts in row order, with the gaps filled."""

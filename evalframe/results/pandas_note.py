@@ -120,7 +120,7 @@ def remembered(schema: pa.Schema) -> Remembered:
         names = {column["field_name"]: column["name"] for column in note["columns"]}
         given = note["index_columns"]
         fields = [name for name in given if isinstance(name, str) and name in schema.names]
-        levels = [
+        levels: list[tuple[str, Hashable]] = [
             (field, None if _UNNAMED_LEVEL.fullmatch(field) else names.get(field, field))
             for field in fields
         ]

@@ -80,12 +80,11 @@ def stored(name: Any, series: pd.Series) -> StoredColumn:
     return _native(name, series, kind)
 
 
-def _type_of(series: pd.Series) -> pa.DataType | None:
+def _type_of(series: pd.Series) -> Any:
     try:
-        found: pa.DataType = pa.array(series.array[:0], from_pandas=True).type
+        return pa.array(series.array[:0], from_pandas=True).type
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError):
         return None
-    return found
 
 
 def _native(name: Any, series: pd.Series, kind: pa.DataType) -> StoredColumn:
@@ -147,20 +146,11 @@ def _categorical(name: Any, series: pd.Series) -> StoredColumn:
 
 
 def _category_keys(categories: pd.Index, column: StoredColumn) -> Cells:
-    """What stands for each category in a cell: its value, or text where Arrow finds only that."""
-    if not isinstance(_type_of(categories.to_series()), pa.BaseExtensionType):
-        keys = column.cells(slice(0, len(categories)))
-        keys = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
-        try:
-            pc.index_in(keys, value_set=keys)
-        except pa.ArrowNotImplementedError:
-            pass
-        else:
-            return keys
-    texts = [str(category) for category in categories]
-    if len(set(texts)) < len(texts):
-        texts = [f"{position}: {text}" for position, text in enumerate(texts)]
-    return pa.array(texts, type=pa.large_string())
+    """What stands for each category in a cell: its value, or its text (intervals, periods)."""
+    if isinstance(_type_of(categories.to_series()), pa.BaseExtensionType):
+        return pa.array([str(category) for category in categories], type=pa.large_string())
+    keys = column.cells(slice(0, len(categories)))
+    return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
 
 
 def _note(name: Any, series: pd.Series) -> Note:

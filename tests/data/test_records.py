@@ -18,6 +18,10 @@ from evalframe.data import Dataset, Example
 BERLIN_SUMMER = timezone(timedelta(hours=2))
 
 
+class Turn(BaseModel):
+    """A row in somebody's own model."""
+
+
 def typed(value):
     """A value with the types of all its parts spelled out, so that 1, 1.0 and True differ."""
     if isinstance(value, dict):
@@ -195,7 +199,7 @@ def test_nothing_is_a_dataset_too(rows, shape):
         ),
         pytest.param([{"a": 1}, None], "Row 1 is a NoneType", id="null-row"),
         pytest.param([[1, 2]], r"Row 0 is a list\. Name the columns", id="lists"),
-        pytest.param([BaseModel()], r"Row 0 is a BaseModel\..*model_dump", id="models"),
+        pytest.param([Turn()], r"Row 0 is a Turn\..*model_dump", id="models"),
         pytest.param(["a", "b"], r"Row 0 is a str\. Name the column", id="texts"),
     ],
 )

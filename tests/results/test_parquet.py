@@ -26,6 +26,7 @@ from evalframe.core.columns import Column
 from evalframe.core.errors import DatasetError, UnsupportedValueError
 from evalframe.core.run_info import EvaluatorInfo, RunInfo, remembered
 from evalframe.results.parquet import read_parquet, to_parquet
+from evalframe.results.stored import restored
 
 BERLIN = ZoneInfo("Europe/Berlin")
 PLUS_TWO = dt.timezone(dt.timedelta(hours=2))
@@ -123,6 +124,13 @@ COLUMNS = {
     "arrow-timestamp": arrow(pa.timestamp("s", "UTC"), 1, None, 2),
     "arrow-duration": arrow(pa.duration("s"), 1, None, 2),
     "arrow-date64": arrow(pa.date64(), 86_400_000, None, 0),
+    "arrow-uuid": pd.Series(
+        pd.arrays.ArrowExtensionArray(
+            pa.ExtensionArray.from_storage(
+                pa.uuid(), pa.array([b"x" * 16, None, b"y" * 16], pa.binary(16))
+            )
+        )
+    ),
     "arrow-double-nan": arrow(pa.float64(), 1.5, None, float("nan")),
     "object-text": objects("a", None, ""),
     "object-nothing": objects(None, None, None),
@@ -198,6 +206,15 @@ def test_arrow_views_and_dictionaries_are_written_as_what_every_reader_knows(kin
         values,
     )
     assert len(pd.read_parquet(path)) == 2
+
+
+def test_zone_that_pandas_cannot_make_from_its_name_is_the_one_that_arrow_knows():
+    """A zone of dateutil is noted as nameless; the instants and the zone's name stay."""
+    instants = pa.chunked_array([pa.array([0, None], pa.timestamp("us", "Europe/Berlin"))])
+
+    assert str(restored(instants, {"dtype": None}, json=False).dtype) == (
+        "datetime64[us, Europe/Berlin]"
+    )
 
 
 @pytest.mark.parametrize(

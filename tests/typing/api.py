@@ -1,5 +1,237 @@
-"""Ordinary user code, checked by mypy and pyright; nothing here is run."""
+"""Ordinary code of a user's, for type checkers: what the public names take and give.
 
-import evalframe
+It is checked, not run. A call that must be refused carries an ignore for both checkers, which
+then report it should the call pass.
+"""
 
-names: list[str] = evalframe.__all__
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Any, assert_type
+
+import pandas as pd
+import pyarrow as pa
+
+import evalframe as ef
+
+frame = pd.DataFrame({"question": ["1+1"], "answer": ["2"], "truth": ["2"]})
+
+
+def exact(output: str | None, dataset_output: str | None) -> bool:
+    """A plain function; it may be given as it is."""
+    return output == dataset_output
+
+
+@ef.evaluator
+def overlap(output: str, dataset_output: str, floor: float = 0.0) -> float:
+    """A function under the bare decorator."""
+    return max(floor, float(output in dataset_output))
+
+
+@ef.evaluator(name="brief", threshold=0.5, extras={"words": int, "spans": "json"})
+def counted(output: str) -> dict[str, Any]:
+    """A function under the decorator with options."""
+    words = len(output.split())
+    return {"score": 1.0 if words < 5 else 0.0, "words": words}
+
+
+@ef.evaluator(kind="LLM", direction="minimize", score_range=(0, 10), version="2")
+async def remote(input: str, output: str) -> tuple[str, float, str | None]:
+    """An async function."""
+    return "fine", float(len(input) + len(output)), None
+
+
+@ef.evaluator(vectorized=True)
+def short(output: "pd.Series[str]") -> "pd.Series[bool]":
+    """A function of whole columns."""
+    return output.str.len() < 200
+
+
+@ef.evaluator(threads=4)
+def skips(dataset_row: dict[str, Any]) -> bool | None:
+    """A function of the row that may give no verdict."""
+    return dataset_row.get("truth") == "2" or None
+
+
+# A decorated function is called as before, by position and by name.
+assert_type(overlap("2", "2"), float)
+assert_type(overlap(output="2", dataset_output="2", floor=0.1), float)
+assert_type(counted("two words"), dict[str, Any])
+assert_type(skips({"truth": "2"}), bool | None)
+overlap("2", 2)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+overlap("2")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+
+# It is an evaluator all the same.
+assert_type(overlap.name, str)
+assert_type(counted.threshold, float | None)
+assert_type(overlap.bind(output="output.final.text").named("nested")("2", "2"), float)
+plain: ef.Evaluator = overlap
+named = ef.evaluator(lambda output: len(str(output)) < 9, name="nine")
+
+
+class Mentions(ef.Evaluator):
+    """A class whose annotated fields are its arguments."""
+
+    word: str
+    ignore_case: bool = False
+    synonyms: list[str] = field(default_factory=lambda: list[str]())
+
+    def evaluate(self, output: str) -> tuple[bool, str]:
+        """One of the words."""
+        words = [self.word, *self.synonyms]
+        found = re.search("|".join(words), output, re.IGNORECASE if self.ignore_case else 0)
+        return found is not None, f"looked for {words}"
+
+
+class Length(ef.Evaluator):
+    """A class with its own constructor, which is async and declares extras."""
+
+    extras = {"characters": int}  # noqa: RUF012 - as a user would write it
+
+    def __init__(self, most: int, *, name: str = "length", threshold: float | None = None) -> None:
+        self.most = most
+        self.name = name
+        self.threshold = threshold
+
+    async def evaluate(self, output: str, *, metadata: Mapping[str, Any] | None = None) -> Any:
+        """Whether it is short enough."""
+        del metadata
+        return ef.EvaluationResult(score=len(output) <= self.most, extras={"characters": 1})
+
+
+class Halves(ef.Evaluator):
+    """A class that sees whole columns."""
+
+    vectorized = True
+    kind = "HUMAN"
+
+    def evaluate(self, output: "pd.Series[str]") -> list[float]:
+        """The same for everyone."""
+        return [0.5] * len(output)
+
+
+mentions = Mentions("cat", ignore_case=True)
+assert_type(mentions, Mentions)
+assert_type(mentions.word, str)
+assert_type(mentions.synonyms, list[str])
+assert_type(mentions.named("cat").bind(output="answer"), Mentions)
+Mentions("cat", synonyms=["kitten"], name="cats", threshold=0.5, direction="minimize")
+Mentions("cat", score_range=(0.0, 1.0), version="3")
+Mentions()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+Mentions("cat", whole=True)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+Mentions(7)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+Length(80, name="at_most_80", threshold=1.0)
+Halves(name="halves")
+
+built_in: list[ef.Evaluator] = [
+    ef.ExactMatch(ignore_case=True, ignore_whitespace=True, normal_form="NFC", accept_any=False),
+    ef.Contains("cat", ignore_case=True, name="cat"),
+    ef.Contains(mode="all", threshold=1.0),
+    ef.Regex(r"\d+", mode="fullmatch", ignore_case=True),
+    ef.OneOf(["yes", "no"], ignore_case=True, ignore_whitespace=True),
+    ef.NumericClose(rel_tol=0.01, abs_tol=1e-6, threshold=1.0),
+    ef.ValidJSON(name="json"),
+]
+assert_type(ef.ExactMatch().bind(dataset_output=lambda truth: str(truth)), ef.ExactMatch)
+
+
+@ef.task
+def shout(input: str) -> str:
+    """A task under the bare decorator."""
+    return input.upper()
+
+
+@ef.task(output=str, threads=1, version="7")
+async def ask(question: str, temperature: float = 0.0) -> str:
+    """An async task with options."""
+    return f"{question} {temperature}"
+
+
+assert_type(shout("hi"), str)
+shout(3)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+scored = ef.run_experiment(
+    frame,
+    None,
+    [exact, overlap, counted, remote, short, mentions, *built_in],
+    "first",
+    input="question",
+    output="answer",
+    dataset_output="truth",
+    metadata=["question", "truth"],
+    concurrency=8,
+    timeout=2.5,
+    errors="raise",
+    overwrite=True,
+    repetitions=2,
+    dry_run=5,
+    details=True,
+    progress=False,
+)
+assert_type(scored, pd.DataFrame)
+assert_type(ef.run_experiment("rows.jsonl", shout, {"same": exact}), pd.DataFrame)
+assert_type(ef.run_experiment([{"input": "hi"}], task=ask, evaluators=mentions), pd.DataFrame)
+assert_type(frame.pipe(ef.run_experiment, evaluators=[exact], output="answer"), pd.DataFrame)
+ef.run_experiment(frame, evaluator=[exact])  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+
+
+async def inside_a_loop() -> None:
+    """The async form takes the same arguments."""
+    result = await ef.arun_experiment(frame, evaluators=[exact], output="answer", progress=False)
+    assert_type(result, pd.DataFrame)
+    assert_type(await ask("how?"), str)
+
+
+assert_type(ef.summary(scored), pd.DataFrame)
+assert_type(ef.failures(scored), pd.DataFrame)
+assert_type(ef.scores(scored), pd.DataFrame)
+assert_type(ef.passed(scored), pd.DataFrame)
+assert_type(ef.last_run(), pd.DataFrame | None)
+ef.to_parquet(scored, Path("scored.parquet"), drop=["eval.exact.metadata"])
+assert_type(ef.read_parquet("scored.parquet"), pd.DataFrame)
+scored.evals.to_parquet("scored.parquet")
+
+dataset = ef.Dataset(
+    frame,
+    input="question",
+    output="answer",
+    dataset_output="truth",
+    metadata=["truth"],
+    types={"answer": int, "truth": pa.string()},
+)
+assert_type(dataset, ef.Dataset)
+assert_type(dataset.head(3).sample(2, seed=1).filter(lambda row: bool(row["answer"])), ef.Dataset)
+assert_type(dataset.to_pandas(), pd.DataFrame)
+assert_type(dataset.to_arrow(), pa.Table)
+assert_type(dataset.to_examples(), list[ef.Example])
+assert_type(len(dataset), int)
+
+example = ef.Example(
+    input={"question": "What is in it?", "language": "en"},
+    actual_output=["milk", "sugar"],
+    expected_output="milk and sugar",
+    retrieval_context=["on the label", ef.ContextChunk("milk", relevance=0.9)],
+    context=["the label"],
+    tools_called=["search"],
+    expected_tools=["search", "read"],
+    additional_metadata={"source": "label"},
+)
+assert_type(example.input, str | dict[str, Any] | None)
+assert_type(example.actual_output, str | list[str] | None)
+assert_type(example.retrieval_context, list[str | ef.ContextChunk] | None)
+assert_type(example.additional_metadata, dict[str, Any] | None)
+assert_type(ef.ContextChunk(document="milk").relevance, float | None)
+ef.Dataset([example])
+
+reason: Callable[[str], Any] = ef.skip
+try:
+    ef.Dataset("nowhere.csv")
+except ef.ColumnNotFoundError as error:
+    assert_type(error.missing, dict[str, Any])
+except ef.ExperimentError as error:
+    assert_type(error.problems, list[str])
+except (ef.DatasetError, ef.UnsupportedValueError, ef.CellError, ef.StuckCallsError):
+    raise
+except ef.MissingExtraError as error:
+    known: ef.EvalframeError = error
