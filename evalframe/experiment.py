@@ -17,7 +17,7 @@ import pyarrow as pa
 from evalframe.analysis.failures import failure_lines
 from evalframe.core import schema
 from evalframe.core.columns import TEXT, backed
-from evalframe.core.errors import ExperimentError
+from evalframe.core.errors import ColumnNotFoundError
 from evalframe.core.mapping import RoleMapping
 from evalframe.core.namespace import Namespace
 from evalframe.core.run_info import EvaluatorInfo, RunInfo, mapping_for_attrs, remembered
@@ -25,7 +25,7 @@ from evalframe.data.dataset import Dataset
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.local import LocalRun
 from evalframe.engines.plan import Plan
-from evalframe.engines.prepare import Preparation, check_options, nothing_to_run
+from evalframe.engines.prepare import Preparation, check_options
 from evalframe.engines.progress import Progress
 from evalframe.results.builder import Builder, assembled
 from evalframe.results.remember import remember, versions
@@ -42,22 +42,18 @@ class _Experiment:
     def __init__(self, data: Any, task: Any, evaluators: Any, roles: Any, options: Any) -> None:
         """Check everything; nothing has been called when this raises."""
         self.started = datetime.now(UTC)
-        problems = check_options(options)
-        if problems:
-            raise ExperimentError(problems)
         self.options = options
-        self.dataset, plain = _dataset(data, roles, has_task=task is not None)
-        if options["dry_run"]:
+        problems = check_options(options)
+        self.dataset = data if isinstance(data, Dataset) else Dataset(data)
+        plain = data if isinstance(data, pd.DataFrame) else None
+        if options["dry_run"] and not problems:
             rows = DRY_RUN_ROWS if options["dry_run"] is True else options["dry_run"]
             self.dataset = self.dataset.head(rows)
             plain = plain.iloc[:rows] if plain is not None else None
+        self.mapping, more = _mapping(data, self.dataset, roles, has_task=task is not None)
         columns = tuple(self.dataset.columns)
-        mapping = self.dataset.mapping
-        if task is not None:
-            mapping = RoleMapping.of(**{**mapping.given(), "output": None})
-        names = Namespace(columns, mapping, has_task=task is not None)
-        self.mapping = mapping
-        self.plan, self.drop = self._planned(names, task, evaluators)
+        names = Namespace(columns, self.mapping, has_task=task is not None)
+        self.plan, self.drop = self._planned(names, task, evaluators, problems + more)
         self.base = self.dataset.to_pandas() if plain is None else plain
         repetitions = options["repetitions"]
         if repetitions > 1:
@@ -75,19 +71,16 @@ class _Experiment:
         """As given, else the time."""
         return self.options["experiment_name"] or self.started.strftime("%Y-%m-%d %H:%M:%S")
 
-    def _planned(self, names: Namespace, task: Any, evaluators: Any) -> tuple[Plan, list[Hashable]]:
+    def _planned(
+        self, names: Namespace, task: Any, evaluators: Any, problems: list[str]
+    ) -> tuple[Plan, list[Hashable]]:
         options = self.options
-        preparation = Preparation(names, self.dataset.column)
+        preparation = Preparation(names, self.dataset.column, problems, _missing(names))
         planned_task = preparation.task(task)
         planned = preparation.evaluators(evaluators)
-        if task is None and not planned and not preparation.problems:
-            preparation.problems.append(nothing_to_run(names.columns))
-        if options["repetitions"] > 1 and schema.REPETITION in names.columns:
-            preparation.problems.append(
-                "The data already has a column 'repetition', which repetitions= makes: rename it."
-            )
-        preparation.collisions(planned, has_task=task is not None, overwrite=options["overwrite"])
-        plan = preparation.plan(
+        preparation.collisions(overwrite=options["overwrite"], repeated=options["repetitions"] != 1)
+        preparation.refuse()
+        plan = Plan(
             rows=len(self.dataset) * options["repetitions"],
             failed_rows=() if task is not None else self._failed_before(),
             task=planned_task,
@@ -113,6 +106,10 @@ class _Experiment:
         if self.plan.task is not None:
             pump = self.run.pump
             outputs, index = self.inputs.outputs, self.base.index
+            if partial:
+                # A call may have ended after the stop: it counts with its message, or not at all.
+                done = pump.finished_tasks
+                outputs = [value if row in done else None for row, value in enumerate(outputs)]
             made[schema.OUTPUT] = output_column(outputs, index, self.plan.task.task.output)
             errors = [
                 pump.task_errors.get(row)
@@ -158,23 +155,34 @@ class _Experiment:
             exc.partial = frame  # type: ignore[attr-defined]
 
 
-def _dataset(data: Any, roles: dict[str, Any], *, has_task: bool) -> tuple[Dataset, Any]:
-    """The dataset, and the user's own frame if it is a plain pandas one."""
+def _mapping(
+    data: Any, dataset: Dataset, roles: dict[str, Any], *, has_task: bool
+) -> tuple[RoleMapping, list[str]]:
+    """Which column plays which role, and what is wrong with how that was said."""
     given = {role: column for role, column in roles.items() if column is not None}
+    problems = []
     if has_task and "output" in given:
-        message = "output= names a column of the data, but a task makes the output: leave one out."
-        raise ExperimentError([message])
-    if isinstance(data, Dataset):
-        if given:
-            message = (
-                f"The Dataset has its mapping already: give {', '.join(given)} to Dataset(...)."
-            )
-            raise ExperimentError([message])
-        return data, None
-    if not isinstance(data, pd.DataFrame):
-        return Dataset(data, **given), None
-    old = remembered(data.attrs).role_mapping().within(list(data.columns))
-    return Dataset(data, **{**old.given(), **given}), data
+        problems.append(
+            "output= names a column of the data, but a task makes the output: leave one out."
+        )
+    if isinstance(data, Dataset) and given:
+        problems.append(
+            f"The Dataset has its mapping already: give {', '.join(given)} to Dataset(...)."
+        )
+        given = {}
+    before = dataset.mapping
+    if isinstance(data, pd.DataFrame):
+        before = remembered(data.attrs).role_mapping().within(list(data.columns))
+    both = {**before.given(), **given}
+    return RoleMapping.of(**{**both, "output": None} if has_task else both), problems
+
+
+def _missing(names: Namespace) -> ColumnNotFoundError | None:
+    try:
+        names.mapping.check(names.columns)
+    except ColumnNotFoundError as exc:
+        return exc
+    return None
 
 
 def _repeated(frame: pd.DataFrame, times: int) -> pd.DataFrame:

@@ -62,11 +62,15 @@ def opened_elsewhere(path):
     ],
 )
 def test_labelled_completions_are_scored_and_come_back_from_parquet(rows_of, tmp_path, path):
-    """Real completions are evaluated against their references, written and read back equal."""
+    """Real completions are evaluated, against references where there are, and read back equal."""
     rows = rows_of(path)
-    dataset = ef.Dataset(rows, output="completion", dataset_output="ideal")
+    dataset = ef.Dataset(rows, output="completion")
+    evaluators = [ef.ValidJSON(), ef.Contains("the", ignore_case=True)]
+    if "ideal" in dataset.columns:
+        dataset = ef.Dataset(dataset, dataset_output="ideal")
+        evaluators += [ef.ExactMatch(), ef.Contains(name="names_the_reference")]
 
-    scored = ef.run_experiment(dataset, evaluators=[ef.ExactMatch(), ef.Contains(), ef.ValidJSON()])
+    scored = ef.run_experiment(dataset, evaluators=evaluators)
     scored.evals.to_parquet(tmp_path / "scored.parquet")
 
     summary = scored.evals.summary()
@@ -77,7 +81,7 @@ def test_labelled_completions_are_scored_and_come_back_from_parquet(rows_of, tmp
 
 
 def test_chat_prompts_reach_a_task_as_messages(rows_of, tmp_path):
-    """Message lists arrive as lists of dicts, and a task's answers are matched with accepted ones."""
+    """Message lists arrive as lists of dicts, and a task's answers are matched."""
     rows = rows_of("quartz/samples.jsonl")
 
     def always_a(input):

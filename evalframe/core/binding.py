@@ -305,7 +305,9 @@ class _Binder:
         used = Binding(tuple(s for s in self.reads if not isinstance(s, RowSource)), ())
         taken = used.labels(columns) | named | set(self.overrides)
         rest = tuple(label for label in columns if isinstance(label, str) and label not in taken)
-        if self.namespace.has_task and OutputSource() not in self.reads and "output" not in taken:
+        if self.namespace.has_task:
+            # A column that the task's output replaces is not the output.
             rest = tuple(label for label in rest if label != "output")
-            self._place(OutputSource(), "output")
+            if OutputSource() not in self.reads and "output" not in taken:
+                self._place(OutputSource(), "output")
         self._place(RecordSource(rest), "**")

@@ -81,7 +81,8 @@ class Column:
     def _holds_objects(self) -> bool:
         """Whether the values are Python objects; text of that kind may hold lone surrogates."""
         dtype = self.series.dtype
-        return dtype == object or (isinstance(dtype, pd.StringDtype) and dtype.storage == "python")
+        python_text = isinstance(dtype, pd.StringDtype) and dtype.storage == "python"
+        return python_text or pd.api.types.is_object_dtype(dtype)
 
     @cached_property
     def _walk(self) -> _Walk:

@@ -126,13 +126,17 @@ class Namespace:
     def located(self, text: Hashable) -> tuple[Source, tuple[str, ...]] | None:
         """What `.bind(x=text)` names: a column or role, and the keys of a path into it."""
         if text in self.columns:
-            return ColumnSource(text), ()
+            return self._column(text), ()
         if not isinstance(text, str):
             return None
         parts = text.split(".")
         for size in range(len(parts), 0, -1):
             head = ".".join(parts[:size])
-            source = ColumnSource(head) if head in self.columns else self.resolve(head)
+            source = self._column(head) if head in self.columns else self.resolve(head)
             if source is not None:
                 return source, tuple(parts[size:])
         return None
+
+    def _column(self, label: Hashable) -> Source:
+        # A task's output takes the place of a column of that name.
+        return OutputSource() if self.has_task and label == "output" else ColumnSource(label)

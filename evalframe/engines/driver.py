@@ -20,9 +20,9 @@ from typing import Any, NoReturn
 from evalframe.core import schema
 from evalframe.core.errors import StuckCallsError
 from evalframe.core.records import Cell
-from evalframe.engines.faults import Tracebacks, as_failure
+from evalframe.engines.faults import Tracebacks, stand_in
 from evalframe.engines.inputs import Inputs
-from evalframe.engines.loop import FatalError, guarded
+from evalframe.engines.loop import FatalError
 from evalframe.engines.messages import CellDone, DriverDone, Message, OutputDone
 from evalframe.engines.plan import Call, Plan
 from evalframe.engines.rows import RowReader
@@ -156,6 +156,7 @@ class Driver:
         except Exception as exc:  # noqa: BLE001 - a user's task may raise anything
             error, failure = self.tracebacks.record(exc), exc
         self.post(OutputDone(row, error, failure))
+        self._stop_if_failed(error)
         return error is None
 
     async def _make_cell(self, place: int, row: int) -> None:
@@ -183,6 +184,12 @@ class Driver:
             cell, failure = Cell(error=self.tracebacks.record(exc)), exc
         seconds = asyncio.get_running_loop().time() - started
         self.post(CellDone(place, row, cell, failure, seconds))
+        self._stop_if_failed(cell.error)
+
+    def _stop_if_failed(self, error: str | None) -> None:
+        """Make no further call while the pump has yet to learn that it should raise."""
+        if self.plan.stop_at_failure and error is not None and schema.is_failure(error):
+            raise FatalError
 
     async def _async_call(self, call: Call, values: list[Any]) -> Any:
         """Await a coroutine function in a task, and a context, of its own."""
@@ -213,7 +220,7 @@ class Driver:
             if own is not None and own.cancelling():
                 raise
             # The user's code cancelled itself: that is its failure, not the end of the run.
-            raise as_failure(exc) from exc
+            raise stand_in(exc) from exc
 
     async def _thread_call(self, pool: DaemonThreads, call: Call, values: list[Any]) -> Any:
         context = self.context.copy()
@@ -238,16 +245,17 @@ class Driver:
         if not call.done():
             self._left_behind.add(call)
         message = f"no result within {self.plan.timeout:g} s"
-        if len(self._left_behind) >= MOST_LEFT_BEHIND:
+        count = len(self._left_behind)
+        if count >= MOST_LEFT_BEHIND:
             message = (
-                f"{len(self._left_behind)} timed-out calls are still running and cannot be stopped, so "
+                f"{count} timed-out calls are still running and cannot be stopped, so "
                 "the run was. Make the function give up by itself, or raise timeout=."
             )
             raise StuckCallsError(message)
         raise CallTimeoutError(message)
 
     async def _end_calls(self) -> None:
-        calls = list(self._calls)
+        calls = self._calls - self._left_behind
         for call in calls:
             call.cancel()
         if calls:
@@ -255,4 +263,7 @@ class Driver:
 
 
 async def _called(call: Call, values: list[Any]) -> Any:
-    return await guarded(call.function(*values))
+    try:
+        return await call.function(*values)
+    except (KeyboardInterrupt, SystemExit) as exc:
+        raise FatalError from exc

@@ -5,7 +5,6 @@ The text goes into the error cell; the traceback is kept once per distinct text.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sysconfig
 import traceback
@@ -27,16 +26,18 @@ _LONGEST_TRACEBACK = 10_000
 _MOST_TRACEBACKS = 100
 
 
-def as_failure(exc: BaseException) -> Exception:
-    """The exception that stands for what user code raised.
+def own_failure(exc: BaseException) -> Exception:
+    """The exception that stands for one that user code raised; mostly that itself.
 
     CancelledError, which user code may raise about calls of its own, would end the run and
-    whoever awaits it; StopIteration breaks the coroutine that it passes through.
+    whoever awaits it.
     """
-    if isinstance(exc, Exception) and not isinstance(exc, StopIteration):
-        return exc
-    name = "asyncio.CancelledError" if isinstance(exc, asyncio.CancelledError) else "StopIteration"
-    failure = RuntimeError(f"the call raised {name}")
+    return exc if isinstance(exc, Exception) else stand_in(exc)
+
+
+def stand_in(exc: BaseException) -> RuntimeError:
+    """An exception that may pass where StopIteration and CancelledError would do harm."""
+    failure = RuntimeError(f"the call raised {exception_message(exc)}")
     failure.__cause__ = exc
     return failure
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import contextlib
 import threading
 from typing import Any
 
+from evalframe.core.errors import ExperimentError
 from evalframe.engines.driver import Driver
-from evalframe.engines.faults import Tracebacks
+from evalframe.engines.faults import Tracebacks, stand_in
 from evalframe.engines.inputs import Inputs
-from evalframe.engines.loop import background_loop
+from evalframe.engines.loop import FatalError, background_loop, guarded
 from evalframe.engines.plan import Plan
 from evalframe.engines.progress import Progress
 from evalframe.engines.pump import Pump, StoppedError
@@ -34,6 +37,7 @@ class LocalRun:
         self.tracebacks = Tracebacks()
         self.pump = Pump(plan, inputs, builder, self.tracebacks, progress)
         self._has_driver = plan.task is not None or bool(plan.apart())
+        self._future: concurrent.futures.Future[Any] | None = None
         if plan.task is not None:
             inputs.outputs = [None] * plan.rows
 
@@ -48,20 +52,20 @@ class LocalRun:
         """
 
         def await_on_loop(awaitable: Any) -> Any:
-            return asyncio.run_coroutine_threadsafe(_awaited(awaitable), background_loop()).result()
+            return self._awaited(awaitable, _loop_for_waiting())
 
         if not self._has_driver:
             self.pump.run(await_on_loop, has_driver=False)
             return
-        driver = self._driver()
-        asyncio.run_coroutine_threadsafe(driver.run(), background_loop())
+        loop, driver = _loop_for_waiting(), self._driver()
+        loop.call_soon_threadsafe(driver.start)
         try:
             self.pump.run(await_on_loop, has_driver=True)
         except BaseException:
-            background_loop().call_soon_threadsafe(driver.stop)
-            raise
-        finally:
+            loop.call_soon_threadsafe(driver.stop)
             driver.ended.wait(_STOP_SECONDS)
+            self.pump.take_rest()
+            raise
 
     async def arun(self) -> None:
         """Run on the running loop; plain evaluators run in one worker thread.
@@ -70,43 +74,71 @@ class LocalRun:
             BaseException: As `Pump.run`; CancelledError when cancelled.
         """
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
+        worked = asyncio.Event()
+        failure: BaseException | None = None
 
         def await_on_loop(awaitable: Any) -> Any:
-            return asyncio.run_coroutine_threadsafe(_awaited(awaitable), loop).result()
+            return self._awaited(awaitable, loop)
 
         def work() -> None:
-            failure: BaseException | None = None
+            nonlocal failure
             try:
                 self.pump.run(await_on_loop, has_driver=self._has_driver)
             except BaseException as exc:  # noqa: BLE001 - raised again where it is awaited
                 failure = exc
-            loop.call_soon_threadsafe(_settle, done, failure)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(worked.set)
 
         driver = self._driver() if self._has_driver else None
-        driving = loop.create_task(driver.run()) if driver is not None else None
+        waiting: set[asyncio.Task[Any]] = set() if driver is None else {driver.start()}
         threading.Thread(target=work, name="evalframe-evaluators", daemon=True).start()
         try:
-            await asyncio.shield(done)
+            await worked.wait()
         finally:
             self.pump.stop_asked = True
-            if driver is not None and driving is not None:
+            if driver is not None:
                 driver.stop()
-                await asyncio.wait({driving}, timeout=_STOP_SECONDS)
-            if not done.done():
-                await asyncio.wait({done}, timeout=_STOP_SECONDS)
-            if done.done():
-                done.exception()  # taken, so that asyncio does not warn of it
+            if self._future is not None:
+                self._future.cancel()
+            waiting.add(loop.create_task(worked.wait()))
+            await asyncio.wait(waiting, timeout=_STOP_SECONDS)
+            self.pump.take_rest()
+        if isinstance(failure, StopIteration):
+            raise stand_in(failure) from failure  # no coroutine can raise it
+        if failure is not None:
+            raise failure
+
+    def _awaited(self, awaitable: Any, loop: asyncio.AbstractEventLoop) -> Any:
+        """What an awaitable gives; it is awaited on a loop of another thread.
+
+        Raises:
+            BaseException: What it raised; StoppedError if the run is to stop.
+        """
+        self._future = asyncio.run_coroutine_threadsafe(guarded(awaitable), loop)
+        try:
+            return self._future.result()
+        except FatalError as exc:
+            raise exc.__cause__ or exc from None
+        except concurrent.futures.CancelledError:
+            if self.pump.stop_asked:
+                raise StoppedError from None
+            raise
+        except KeyboardInterrupt:
+            self._future.cancel()
+            raise
 
 
-async def _awaited(awaitable: Any) -> Any:
-    return await awaitable
+def _loop_for_waiting() -> asyncio.AbstractEventLoop:
+    """The background loop.
 
-
-def _settle(done: asyncio.Future[None], failure: BaseException | None) -> None:
-    if isinstance(failure, StoppedError):
-        done.cancel()
-    elif failure is None:
-        done.set_result(None)
-    else:
-        done.set_exception(failure)
+    Raises:
+        ExperimentError: It is what runs this very call, so that it would wait for itself.
+    """
+    loop = background_loop()
+    if asyncio._get_running_loop() is loop:  # noqa: SLF001 - None, not an error, elsewhere
+        message = (
+            "run_experiment was called by an async function that an experiment runs, so it would "
+            "wait for itself. Write: await ef.arun_experiment(...)."
+        )
+        raise ExperimentError([message])
+    return loop

@@ -1,7 +1,9 @@
-"""What the driver posts to the pump."""
+"""What the driver posts to the pump, and the way it takes."""
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from typing import NamedTuple
 
 from evalframe.core.records import Cell
@@ -32,3 +34,37 @@ class DriverDone(NamedTuple):
 
 
 Message = OutputDone | CellDone | DriverDone
+
+
+class Inbox:
+    """A queue from one thread to another.
+
+    A message stays in it until it is dealt with. Where taking it out came first, as with the
+    queues of the standard library, Ctrl-C could come in between and the message would be lost.
+    """
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._messages: deque[Message] = deque()
+        self._filled = threading.Event()
+
+    def put(self, message: Message) -> None:
+        """Add a message; from any thread."""
+        self._messages.append(message)
+        if not self._filled.is_set():
+            self._filled.set()
+
+    def first(self, *, wait: bool) -> Message | None:
+        """The oldest message; None if there is none and `wait` is False."""
+        while not self._messages:
+            if not wait:
+                return None
+            self._filled.clear()
+            # Only now: a message may have come before the event was cleared.
+            if not self._messages:
+                self._filled.wait()
+        return self._messages[0]
+
+    def drop_first(self) -> None:
+        """Take out the oldest message: it has been dealt with."""
+        self._messages.popleft()

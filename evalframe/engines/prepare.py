@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from evalframe.core import schema
 from evalframe.core.binding import Binding, bind
 from evalframe.core.columns import Column
-from evalframe.core.errors import ExperimentError, UnsupportedValueError, listed
+from evalframe.core.errors import (
+    ColumnNotFoundError,
+    ExperimentError,
+    UnsupportedValueError,
+    listed,
+)
 from evalframe.core.namespace import BindingError, ColumnSource, Namespace
-from evalframe.engines.plan import Call, Plan, PlannedEvaluator, PlannedTask
+from evalframe.engines.plan import Call, PlannedEvaluator, PlannedTask
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.function import as_evaluator
 from evalframe.evaluators.normalize import Rules
@@ -23,16 +28,33 @@ class Preparation:
 
     Attributes:
         problems: What was found so far.
+        names: The evaluators' names.
         drop: Columns that the run makes anew (`overwrite=True`).
     """
 
-    def __init__(self, namespace: Namespace, column: Callable[[Hashable], Column]) -> None:
-        """Prepare a run on these columns."""
+    def __init__(
+        self,
+        namespace: Namespace,
+        column: Callable[[Hashable], Column],
+        problems: Sequence[str],
+        missing: ColumnNotFoundError | None,
+    ) -> None:
+        """Prepare a run on these columns.
+
+        Args:
+            namespace: What names stand for; a role's column may be missing.
+            column: Label -> column, of those that are there.
+            problems: What is known to be wrong already.
+            missing: The columns that are not there.
+        """
         self.namespace = namespace
-        self.problems: list[str] = []
+        self.problems = list(problems)
+        self.names: list[str] = []
         self.drop: list[Hashable] = []
         self._column = column
+        self._missing = missing
         self._read: set[Hashable] = set()
+        self._unreadable: set[Hashable] = set()
 
     def task(self, given: Any) -> PlannedTask | None:
         """The task bound to the dataset's own columns; None if there is none or it is wrong."""
@@ -58,14 +80,18 @@ class Preparation:
         names = Namespace(self.namespace.columns, self.namespace.mapping, has_task=False)
         call = self._bound(task.function, names, what=f"task {task.name!r}", fallback="input")
         if call is None:
-            self.problems[-1] += " If it is an evaluator: run_experiment(dataset, evaluators=[...])."
+            self.problems[-1] += (
+                " If it is an evaluator: run_experiment(dataset, evaluators=[...])."
+            )
         return None if call is None else PlannedTask(task, call)
 
     def evaluators(self, given: Any) -> list[PlannedEvaluator]:
         """The evaluators bound to the data; those that are wrong are left out."""
         made: list[PlannedEvaluator] = []
-        names: set[str] = set()
-        for name, item in _items(given):
+        items = _items(given)
+        if not items and not self.namespace.has_task:
+            self.problems.append(_nothing_to_run(self.namespace.columns))
+        for name, item in items:
             if isinstance(item, Task):
                 self.problems.append(f"{item!r} was given as an evaluator, but is a task.")
                 continue
@@ -74,13 +100,13 @@ class Preparation:
             except (TypeError, ValueError) as exc:
                 self.problems.append(str(exc))
                 continue
-            if evaluator.name in names:
+            if evaluator.name in self.names:
                 self.problems.append(
                     f"Two evaluators are named {evaluator.name!r}; their columns would be the "
                     f"same. Rename one: .named('{evaluator.name}_2')."
                 )
                 continue
-            names.add(evaluator.name)
+            self.names.append(evaluator.name)
             planned = self._planned(evaluator)
             if planned is not None:
                 made.append(planned)
@@ -124,13 +150,17 @@ class Preparation:
             if label in self._read:
                 continue
             self._read.add(label)
+            if label not in self.namespace.columns:
+                self._unreadable.add(label)
+                continue
             try:
                 self._column(label).check()
             except UnsupportedValueError as exc:
                 self.problems.append(str(exc))
+                self._unreadable.add(label)
 
     def _check_types(self, evaluator: Evaluator, binding: Binding) -> None:
-        if self.problems:
+        if self._unreadable & binding.labels(self.namespace.row_columns):
             return
         names = list(inspect.signature(evaluator.function).parameters)
         columns: dict[str, Column] = {}
@@ -147,11 +177,13 @@ class Preparation:
         if problem:
             self.problems.append(f"Evaluator {evaluator.name!r}: {problem}")
 
-    def collisions(
-        self, evaluators: Sequence[PlannedEvaluator], *, has_task: bool, overwrite: bool
-    ) -> None:
+    def collisions(self, *, overwrite: bool, repeated: bool) -> None:
         """Columns that are there already: to be dropped, or problems."""
-        columns = self.namespace.columns
+        columns, has_task = self.namespace.columns, self.namespace.has_task
+        if repeated and schema.REPETITION in columns:
+            self.problems.append(
+                "The data already has a column 'repetition', which repetitions= makes: rename it."
+            )
         if has_task and schema.OUTPUT in columns and not overwrite:
             self.problems.append(
                 "The data already has a column 'output', and a task makes one. Pass "
@@ -159,24 +191,28 @@ class Preparation:
             )
         if has_task:
             self.drop += [name for name in (schema.OUTPUT, schema.TASK_ERROR) if name in columns]
-        for planned in evaluators:
-            there = [str(c) for c in columns if (schema.parse(c) or ("",))[0] == planned.name]
+        for name in self.names:
+            there = [str(c) for c in columns if (schema.parse(c) or ("",))[0] == name]
             if there and not overwrite:
-                self.problems.append(schema.collision_problem(planned.name, there))
+                self.problems.append(schema.collision_problem(name, there))
             self.drop += there
 
-    def plan(self, **options: Any) -> Plan:
-        """The plan.
+    def refuse(self) -> None:
+        """End here if anything is wrong.
 
         Raises:
             ExperimentError: With every problem that was found.
+            ColumnNotFoundError: Columns of the mapping are missing, and that is all.
         """
+        if self._missing is not None:
+            if not self.problems:
+                raise self._missing
+            self.problems.insert(0, str(self._missing))
         if self.problems:
             raise ExperimentError(self.problems)
-        return Plan(**options)
 
 
-def _items(given: Any) -> Iterable[tuple[str | None, Any]]:
+def _items(given: Any) -> list[tuple[str | None, Any]]:
     if isinstance(given, Mapping):
         return [(name, item) for name, item in given.items()]
     if isinstance(given, (list, tuple)):
@@ -204,8 +240,11 @@ def check_options(options: Mapping[str, Any]) -> list[str]:
     if options["errors"] not in ("record", "raise"):
         problems.append(f"errors must be 'record' or 'raise', not {options['errors']!r}.")
     dry_run = options["dry_run"]
-    if not isinstance(dry_run, int) or dry_run < 0:
-        problems.append(f"dry_run must be True, False or a number of rows, not {dry_run!r}.")
+    # 0 is no False here: who asks for no rows must not get all of them.
+    if not isinstance(dry_run, bool) and (not isinstance(dry_run, int) or dry_run < 1):
+        problems.append(
+            f"dry_run must be True, False or a number of rows of at least 1, not {dry_run!r}."
+        )
     name = options["experiment_name"]
     if name is not None and not isinstance(name, str):
         problems.append(f"experiment_name must be text, not {name!r}.")
@@ -214,7 +253,7 @@ def check_options(options: Mapping[str, Any]) -> list[str]:
     return problems + [f"{flag} must be True or False, not {options[flag]!r}." for flag in wrong]
 
 
-def nothing_to_run(columns: Sequence[Hashable]) -> str:
+def _nothing_to_run(columns: Sequence[Hashable]) -> str:
     """What to say when there is neither a task nor an evaluator."""
     return (
         f"There is nothing to run: give evaluators=[...] or a task. The data has {listed(columns)}."

@@ -8,12 +8,13 @@ The thread is the caller's own, or a single worker thread under `arun_experiment
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import inspect
-import queue
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,9 @@ from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.errors import CellError
 from evalframe.core.records import Cell
-from evalframe.engines.faults import Tracebacks
-from evalframe.engines.inputs import Batch, Inputs
-from evalframe.engines.messages import CellDone, DriverDone, Message, OutputDone
+from evalframe.engines.faults import Tracebacks, own_failure
+from evalframe.engines.inputs import Batch, Inputs, VectorArguments
+from evalframe.engines.messages import CellDone, DriverDone, Inbox, OutputDone
 from evalframe.engines.plan import Plan, PlannedEvaluator
 from evalframe.engines.progress import Progress
 from evalframe.engines.rows import RowReader
@@ -41,8 +42,17 @@ _BATCH_SECONDS = 0.05
 _LARGEST_BATCH = 4096
 
 
-class StoppedError(Exception):
-    """The run was asked to stop from outside."""
+class StoppedError(BaseException):
+    """The run was asked to stop from outside; no failure of what is being called."""
+
+
+@dataclass(slots=True)
+class _Called:
+    """What calls of one evaluator gave, up to what ended them early."""
+
+    results: list[Any] = field(default_factory=list)
+    seconds: list[float | None] = field(default_factory=list)
+    ended: BaseException | None = None
 
 
 class Pump:
@@ -62,7 +72,7 @@ class Pump:
         self.builder = builder
         self.tracebacks = tracebacks
         self.progress = progress
-        self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self.inbox = Inbox()
         self.task_errors: dict[int, str] = {}
         self.finished_tasks: set[int] = set()
         self._left_out: list[int] = []
@@ -115,32 +125,38 @@ class Pump:
 
     def _take_messages(self, ready: deque[range], *, driving: bool) -> bool:
         """Take in what the driver posted; wait for it when there is nothing else to do."""
-        while driving:
-            try:
-                message = self.inbox.get(block=not ready)
-            except queue.Empty:
-                break
+        while driving and (message := self.inbox.first(wait=not ready)) is not None:
             if isinstance(message, DriverDone):
                 if message.failure is not None:
                     raise message.failure
                 return False
             if isinstance(message, CellDone):
                 self._take_cell(message)
-            elif self._take_output(message) and self._by_row:
+            elif self._take_output(message, may_stop=True) and self._by_row:
                 if ready and ready[-1].stop == message.row:
                     ready[-1] = range(ready[-1].start, message.row + 1)
                 else:
                     ready.append(range(message.row, message.row + 1))
+            self.inbox.drop_first()
         return driving
 
-    def _take_output(self, message: OutputDone) -> bool:
+    def take_rest(self) -> None:
+        """Put in place what the driver posted before it was stopped, some of it once more."""
+        while (message := self.inbox.first(wait=False)) is not None:
+            if isinstance(message, CellDone):
+                self._put(message.place, message.row, message.cell, seconds=message.seconds)
+            elif isinstance(message, OutputDone):
+                self._take_output(message, may_stop=False)
+            self.inbox.drop_first()
+
+    def _take_output(self, message: OutputDone, *, may_stop: bool) -> bool:
         self.finished_tasks.add(message.row)
         self.progress.add(1)
         if message.error is None:
             return True
         self.task_errors[message.row] = message.error
         self._leave_out(message.row)
-        if self.plan.stop_at_failure:
+        if self.plan.stop_at_failure and may_stop:
             what = f"The task, row {message.row}: {message.error}"
             raise message.failure or CellError(what)
         return False
@@ -167,33 +183,41 @@ class Pump:
             planned = self.plan.evaluators[place_]
             values = batch.columns(planned.call.binding)
             arguments = zip(*values, strict=True) if values else ((),) * len(rows)
-            results, seconds = self._call_all(place_, planned, arguments, rows.start)
-            cells = normalize_all(results, planned.rules)
-            if seconds is not None:
-                cells = cells.with_latency(seconds)
+            called = self._call_all(planned, arguments)
+            cells = normalize_all(called.results, planned.rules)
+            if self.plan.details:
+                cells = cells.with_latency(called.seconds)
             self._add(place_, rows.start, cells)
+            if called.ended is not None:
+                raise called.ended
+            self._stop_if_any_failed(place_, range(rows.start, rows.stop), cells)
 
-    def _call_all(
-        self, place_: int, planned: PlannedEvaluator, arguments: Any, start: int
-    ) -> tuple[list[Any], list[float | None] | None]:
+    def _call_all(self, planned: PlannedEvaluator, arguments: Iterable[Any]) -> _Called:
         """What the evaluator returned for each row; a Cell where it raised."""
         function, copied = planned.call.function, self.context.copy
-        results: list[Any] = []
-        seconds: list[float | None] | None = [] if self.plan.details else None
-        for values in arguments:
-            started = time.perf_counter() if seconds is not None else 0.0
-            try:
-                results.append(copied().run(function, *values))
-            except Exception as exc:  # noqa: BLE001 - a user's evaluator may raise anything
-                results.append(self._failed(place_, start + len(results), exc))
-            if seconds is not None:
-                seconds.append(time.perf_counter() - started)
-        return results, seconds
+        called = _Called()
+        results, seconds, details = called.results, called.seconds, self.plan.details
+        try:
+            for values in arguments:
+                started = time.perf_counter() if details else 0.0
+                try:
+                    results.append(copied().run(function, *values))
+                except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 - any user code
+                    failure = own_failure(exc)
+                    results.append(self._failed(failure))
+                    if self.plan.stop_at_failure:
+                        raise failure from failure.__cause__
+                finally:
+                    if details:
+                        seconds.append(time.perf_counter() - started)
+        except BaseException as exc:  # noqa: BLE001 - raised again when the results are safe
+            called.ended = exc
+            # An interrupted call has no result, but may have its seconds.
+            del seconds[len(results) :]
+        return called
 
-    def _failed(self, place_: int, row: int, exc: Exception) -> Cell:
-        error = self.tracebacks.record(exc)
-        self._stop_if_failed(place_, row, error, exc)
-        return Cell(error=error)
+    def _failed(self, exc: Exception) -> Cell:
+        return Cell(error=self.tracebacks.record(exc))
 
     def _run_ready(self, rows: range, reader: RowReader) -> None:
         """Rows whose output has come: row after row, in whatever order they came."""
@@ -201,17 +225,25 @@ class Pump:
             for place_ in self._by_row:
                 planned = self.plan.evaluators[place_]
                 arguments = [reader.values(planned.call, row)]
-                results, seconds = self._call_all(place_, planned, arguments, row)
-                cell = normalize(results[0], planned.rules)
-                self._put(place_, row, cell, seconds=seconds[0] if seconds else None)
-                self._stop_if_failed(place_, row, cell.error, None)
+                called = self._call_all(planned, arguments)
+                for result in called.results:
+                    cell = normalize(result, planned.rules)
+                    seconds = called.seconds[0] if self.plan.details else None
+                    self._put(place_, row, cell, seconds=seconds)
+                    if called.ended is None:
+                        self._stop_if_failed(place_, row, cell.error, None)
+                if called.ended is not None:
+                    raise called.ended
 
     def _add(self, place_: int, start: int, cells: CellColumns) -> None:
-        self.builder.add(place_, start, cells)
-        self.progress.add(len(cells))
+        if len(cells):
+            self.builder.add(place_, start, cells)
+            self.progress.add(len(cells))
+
+    def _stop_if_any_failed(self, place_: int, rows: Iterable[int], cells: CellColumns) -> None:
         if self.plan.stop_at_failure and cells.errors.null_count < len(cells):
-            for offset, error in enumerate(cells.errors.to_pylist()):
-                self._stop_if_failed(place_, start + offset, error, None)
+            for row, error in zip(rows, cells.errors.to_pylist(), strict=True):
+                self._stop_if_failed(place_, row, error, None)
 
     def _stop_if_failed(
         self, place_: int, row: int, error: str | None, exc: BaseException | None
@@ -226,35 +258,53 @@ class Pump:
         if self.stop_asked:
             raise StoppedError
         planned = self.plan.evaluators[place_]
-        extras = planned.rules.extras
         rows = np.arange(self.plan.rows)
         rows = np.setdiff1d(rows, self._left_out) if self._left_out else rows
         if not len(rows):
             return
         started = time.perf_counter()
-        exc: Exception | None = None
+        given = self._vector_arguments(planned, rows)
+        for row, exc in given.failed.items():
+            self._put(place_, row, self._failed(exc))
+            if self.plan.stop_at_failure:
+                raise exc
+        rows = given.rows
+        if not len(rows):
+            return
+        cells, failure = self._vector_cells(planned, given, await_on_loop)
+        if self.plan.details:
+            each = (time.perf_counter() - started) / len(rows)
+            cells = cells.with_latency([each] * len(rows))
+        self._add_rows(place_, rows, cells)
+        if failure is not None and self.plan.stop_at_failure:
+            raise failure
+        self._stop_if_any_failed(place_, rows, cells)
+
+    def _vector_arguments(
+        self, planned: PlannedEvaluator, rows: np.ndarray[Any, Any]
+    ) -> VectorArguments:
         try:
-            given = self.inputs.vector_arguments(planned.call.binding, rows)
-            for row, path_exc in given.failed.items():
-                self._put(place_, row, self._failed(place_, row, path_exc))
-            rows = given.rows
-            function = planned.evaluator.function
-            result = self.context.copy().run(function, *given.positional, **given.named)
+            return self.inputs.vector_arguments(planned.call.binding, rows)
+        except Exception as exc:  # noqa: BLE001 - a user's bound function may give anything
+            return VectorArguments(rows[:0], [], {}, dict.fromkeys(map(int, rows), exc))
+
+    def _vector_cells(
+        self, planned: PlannedEvaluator, given: VectorArguments, await_on_loop: Callable[[Any], Any]
+    ) -> tuple[CellColumns, Exception | None]:
+        """The cells of a call, and what it raised."""
+        count, extras = len(given.rows), planned.rules.extras
+        context = self.context.copy()
+        try:
+            result = context.run(planned.evaluator.function, *given.positional, **given.named)
             if inspect.isawaitable(result):
-                result = await_on_loop(result)
-            cells = place(result, self.inputs.index[rows], planned.rules)
+                result = context.run(await_on_loop, result)
+            return place(result, self.inputs.index[given.rows], planned.rules), None
         except InvalidResultError as mistake:
             error = schema.error_text(schema.INVALID_RESULT, f"{planned.name!r} {mistake}")
-            cells = CellColumns.all_alike(len(rows), error, extras)
-        except Exception as raised:  # noqa: BLE001 - a user's evaluator may raise anything
-            exc = raised
-            cells = CellColumns.all_alike(len(rows), self.tracebacks.record(raised), extras)
-        if self.plan.details:
-            each = (time.perf_counter() - started) / max(len(rows), 1)
-            cells = cells.with_latency([each] * len(rows))
-        if exc is not None and len(rows):
-            self._stop_if_failed(place_, int(rows[0]), cells.errors[0].as_py(), exc)
-        self._add_rows(place_, rows, cells)
+            return CellColumns.all_alike(count, error, extras), None
+        except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 - any user code
+            failure = own_failure(exc)
+            return CellColumns.all_alike(count, self.tracebacks.record(failure), extras), failure
 
     def _add_rows(self, place_: int, rows: np.ndarray[Any, Any], cells: CellColumns) -> None:
         """Cells of rows in ascending order, which need not be consecutive."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from evalframe.engines.faults import as_failure
+from evalframe.engines.faults import stand_in
 
 _Work = tuple[asyncio.Future[Any], Callable[[], Any]]
 
@@ -63,6 +63,6 @@ def _settle(future: asyncio.Future[Any], outcome: Any, failed: BaseException | N
         future.set_result(outcome)
     elif isinstance(failed, (StopIteration, asyncio.CancelledError)):
         # A future cannot carry the first, and the second would look like its own cancellation.
-        future.set_exception(as_failure(failed))
+        future.set_exception(stand_in(failed))
     else:
         future.set_exception(failed)

@@ -31,7 +31,7 @@ DECLARED = ("name", "threshold", "direction", "score_range", "version")
 class EvaluatorType(ABCMeta):
     """Makes instances: takes the common keywords, remembers the arguments, then freezes."""
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def _make(cls, *args: Any, **kwargs: Any) -> Any:
         """Make an evaluator.
 
         Raises:
@@ -53,6 +53,10 @@ class EvaluatorType(ABCMeta):
         check_declaration(self)
         object.__setattr__(self, "_frozen", True)
         return self
+
+    if not TYPE_CHECKING:
+        # Hidden from type checkers, which then know what a class makes, and of what arguments.
+        __call__ = _make
 
 
 class Evaluator(metaclass=EvaluatorType):
@@ -219,6 +223,8 @@ class Evaluator(metaclass=EvaluatorType):
         bound = inspect.signature(type(self).__init__).bind(self, *args, **kwargs)
         bound.apply_defaults()
         arguments = dict(list(bound.arguments.items())[1:])
+        # The name it goes by is declared below; .named() changes it behind the argument's back.
+        arguments.pop("name", None)
         declared = {key: getattr(self, key) for key in DECLARED}
         return (arguments, declared, self._bindings)
 

@@ -97,7 +97,8 @@ def cells_of(
     """
     given = next(column for column in (score, label) if column is not None)
     count = len(given)
-    if score is not None and pa.types.is_boolean(score.type):
+    is_bool = score is not None and pa.types.is_boolean(score.type)
+    if is_bool:
         said = pc.if_else(score, pa.scalar("True", schema.TEXT), pa.scalar("False", schema.TEXT))
         label = said if label is None else pc.coalesce(label, said)
     score = nulls(count, schema.NUMBER) if score is None else score.cast(schema.NUMBER, safe=False)
@@ -112,7 +113,9 @@ def cells_of(
     for name, kind in rules.extras.items():
         array = (extras or {}).get(name)
         columns[name] = nulls(count, schema.EXTRA_TYPES[kind]) if array is None else array
-    columns = _without_bad_scores(columns, rules)
+    # 0 and 1 fit the usual range: most columns are bools, and need no look at each number.
+    if not is_bool or rules.low > 0 or rules.high < 1:
+        columns = _without_bad_scores(columns, rules)
     return CellColumns(_without_verdict(columns))
 
 
@@ -122,11 +125,15 @@ def _without_bad_scores(columns: dict[str, pa.Array], rules: Rules) -> dict[str,
     missing = score.is_null().to_numpy(zero_copy_only=False)
     numbers = score.to_numpy(zero_copy_only=False)
     good = (numbers >= rules.low) & (numbers <= rules.high)
+    # An open range, such as [0, inf], has room for every number but infinity itself.
+    bounds = [bound for bound in (rules.low, rules.high) if np.isfinite(bound)]
+    if len(bounds) < 2:  # noqa: PLR2004 - two ends
+        good &= np.isfinite(numbers)
     bad = ~good & ~missing
     if not bad.any():
         return columns
     numbers = numbers.copy()
-    for bound in (rules.low, rules.high):
+    for bound in bounds:
         near = bad & (np.abs(numbers - bound) <= BOUND_TOLERANCE)
         numbers[near] = bound
         bad &= ~near
@@ -134,7 +141,7 @@ def _without_bad_scores(columns: dict[str, pa.Array], rules: Rules) -> dict[str,
     errors: list[str | None] = [None] * len(numbers)
     for row in np.flatnonzero(bad):
         errors[row] = _score_error(float(numbers[row]), rules)
-    return _blanked(columns, bad, errors)
+    return _blanked(columns, pa.array(bad), pa.array(errors, schema.TEXT))
 
 
 def _score_error(number: float, rules: Rules) -> str:
@@ -150,24 +157,22 @@ def _without_verdict(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
     if label.null_count == 0 or score.null_count == 0:
         return columns
     empty = pc.and_(pc.and_(label.is_null(), score.is_null()), columns[schema.ERROR].is_null())
-    blank = empty.to_numpy(zero_copy_only=False)
-    if not blank.any():
+    if not empty.true_count:
         return columns
-    reasons = columns[schema.EXPLANATION]
-    errors = columns[schema.ERROR].to_pylist()
-    for row in np.flatnonzero(blank):
-        reason = reasons[row].as_py()
-        errors[row] = schema.error_text(schema.SKIPPED, NOTHING if reason is None else reason)
-    return _blanked(columns, blank, errors)
+    reasons = pc.coalesce(columns[schema.EXPLANATION], pa.scalar(NOTHING, schema.TEXT))
+    head, colon = pa.scalar(schema.SKIPPED, schema.TEXT), pa.scalar(": ", schema.TEXT)
+    texts = pc.binary_join_element_wise(head, reasons, colon)
+    if pc.max(pc.utf8_length(texts)).as_py() > schema.LONGEST_ERROR:
+        cut = [schema.error_text(schema.SKIPPED, reason) for reason in reasons.to_pylist()]
+        texts = pa.array(cut, schema.TEXT)
+    return _blanked(columns, empty, pc.if_else(empty, texts, columns[schema.ERROR]))
 
 
-def _blanked(
-    columns: dict[str, pa.Array], rows: np.ndarray[Any, Any], errors: list[str | None]
-) -> dict[str, pa.Array]:
-    keep = pa.array(~rows)
+def _blanked(columns: dict[str, pa.Array], rows: pa.Array, errors: pa.Array) -> dict[str, pa.Array]:
+    """The columns with nothing but an error on these rows."""
     kept = {
-        name: pc.if_else(keep, array, pa.scalar(None, array.type))
+        name: pc.if_else(rows, pa.scalar(None, array.type), array)
         for name, array in columns.items()
         if name != schema.ERROR
     }
-    return {**kept, schema.ERROR: pa.array(errors, schema.TEXT)}
+    return {**kept, schema.ERROR: errors}

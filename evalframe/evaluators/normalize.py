@@ -113,9 +113,7 @@ def _cell(value: Any, rules: Rules) -> Cell:
     if isinstance(value, tuple):
         return _from_tuple(value, rules)
     if isinstance(value, EvaluationResult):
-        metadata, extras = value.metadata, value.extras
-        named = {"label": value.label, "score": value.score, "explanation": value.explanation}
-        return _parts(rules, **named, metadata=metadata, extras=extras)
+        return _from_result(value, rules)
     if isinstance(value, Mapping):
         return _from_dict(value, rules)
     raise InvalidResultError(_refusal(value))
@@ -171,6 +169,14 @@ _TUPLES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("ntt", "nt-", "n-t", "n--"), ("score", "label", "explanation")),
     **dict.fromkeys(("t-t", "t--"), ("label", "score", "explanation")),
 }
+
+
+def _from_result(value: EvaluationResult, rules: Rules) -> Cell:
+    metadata: Any = value.metadata
+    if isinstance(metadata, Mapping) and not metadata:
+        metadata = None  # the default: nothing was given
+    named = {"label": value.label, "score": value.score, "explanation": value.explanation}
+    return _parts(rules, **named, metadata=metadata, extras=value.extras)
 
 
 def _from_dict(value: Mapping[Any, Any], rules: Rules) -> Cell:

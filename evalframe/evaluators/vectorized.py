@@ -11,7 +11,7 @@ row it belongs to, and fails.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,17 +45,30 @@ def place(returned: Any, index: pd.Index, rules: Rules) -> CellColumns:
     """
     if isinstance(returned, tuple):
         return _from_tuple(returned, index, rules)
+    if _is_table(returned):
+        table = pa.table(returned)
+        returned = dict(zip(table.column_names, table.columns, strict=True))
+        if len(returned) < table.num_columns:
+            raise InvalidResultError(_twice(table.column_names))
     if isinstance(returned, pd.DataFrame):
         _check_length(len(returned), index)
         rows = _by_index(returned, index)
         if not rows.columns.is_unique:
-            message = f"returned a DataFrame with the columns {listed(rows.columns)}: one is twice"
-            raise InvalidResultError(message)
+            raise InvalidResultError(_twice(rows.columns))
         named = {name: rows.iloc[:, i] for i, name in enumerate(rows.columns)}
         return _from_named(named, index, rules, positional=True)
     if isinstance(returned, Mapping):
         return _from_named(dict(returned), index, rules, positional=False)
     return _from_one(_values(returned, index), rules)
+
+
+def _is_table(part: Any) -> bool:
+    """Whether it is a table of another kind than pandas': Arrow's, Polars', DuckDB's."""
+    return not isinstance(part, pd.DataFrame) and _speaks_arrow(part) and hasattr(part, "columns")
+
+
+def _twice(names: Iterable[Hashable]) -> str:
+    return f"returned a table with the columns {listed(names)}: one of them is there twice"
 
 
 def _from_one(values: pa.Array | list[Any], rules: Rules) -> CellColumns:
@@ -150,8 +163,8 @@ def _listed(column: pa.Array | list[Any]) -> list[Any]:
 
 def _values(part: Any, index: pd.Index) -> pa.Array | list[Any]:
     """One returned column in the rows' order: text, bool or number as Arrow, else a list."""
-    if isinstance(part, pd.DataFrame):
-        message = "returned a DataFrame where one column is expected"
+    if isinstance(part, pd.DataFrame) or _is_table(part):
+        message = f"returned a table ({type(part).__name__}) where one column is expected"
         raise InvalidResultError(message)
     if isinstance(part, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
         _check_length(len(part), index)
@@ -231,11 +244,7 @@ def _speaks_arrow(part: Any) -> bool:
 
 def _from_arrow(part: Any, index: pd.Index) -> pa.Array | list[Any]:
     if not isinstance(part, (pa.Array, pa.ChunkedArray)):
-        try:
-            part = pa.chunked_array(part)
-        except (TypeError, ValueError, pa.ArrowInvalid):
-            message = f"returned a table ({type(part).__name__}) where one column is expected"
-            raise InvalidResultError(message) from None
+        part = pa.chunked_array(part)
     array = _one(part)
     _check_length(len(array), index)
     if _is_text(array.type):

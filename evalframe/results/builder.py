@@ -19,7 +19,6 @@ from evalframe.core.cells import CellColumns
 from evalframe.core.columns import CHUNK_ROWS, backed
 from evalframe.core.records import Cell
 
-
 _MOST_CHUNKS = 128
 
 
@@ -42,15 +41,18 @@ class Builder:
         self._parts: list[list[tuple[int, CellColumns]]] = [[] for _ in evaluators]
         self._empty: dict[pa.DataType, pa.Array] = {}
         self._open: list[dict[int, _OpenChunk]] = [{} for _ in evaluators]
+        self._full: list[set[int]] = [set() for _ in evaluators]
 
     def add(self, place: int, start: int, cells: CellColumns) -> None:
         """Cells of consecutive rows from `start` on; none of them was there before."""
         self._parts[place].append((start, cells))
 
     def put(self, place: int, row: int, cell: Cell, seconds: float | None) -> None:
-        """One cell; kept as it is until its chunk is full."""
+        """One cell; kept as it is until its chunk is full. To put it again changes nothing."""
         chunks = self._open[place]
         start = row - row % CHUNK_ROWS
+        if start in self._full[place]:
+            return
         if start not in chunks:
             chunks[start] = _OpenChunk(min(CHUNK_ROWS, self._rows - start))
         chunk = chunks[start]
@@ -59,11 +61,14 @@ class Builder:
             self._flush(place, start)
 
     def _flush(self, place: int, start: int) -> None:
-        chunk = self._open[place].pop(start)
+        chunk = self._open[place][start]
         extras = self._evaluators[place][1]
         for offset, cells, seconds in chunk.runs():
             made = CellColumns.of(cells, extras)
             self.add(place, start + offset, made.with_latency(seconds) if self._details else made)
+        # Last: if Ctrl-C comes before it, the chunk is in place twice, which is harmless.
+        self._full[place].add(start)
+        del self._open[place][start]
 
     def columns(self) -> dict[str, Any]:
         """The result columns as pandas arrays, in order; cells that never ran say so."""
@@ -110,6 +115,8 @@ class Builder:
         whole: list[CellColumns] = []
         at = 0
         for start, cells in sorted(self._parts[place], key=lambda part: part[0]):
+            if start + len(cells) <= at:
+                continue
             if start > at:
                 whole.append(CellColumns.all_alike(start - at, schema.NOT_RUN, extras))
             whole.append(cells)
@@ -128,8 +135,9 @@ class _OpenChunk:
         self.left = length
 
     def put(self, offset: int, cell: Cell, seconds: float | None) -> None:
-        self.left -= self.cells[offset] is None
+        fresh = self.cells[offset] is None
         self.cells[offset] = cell
+        self.left -= fresh
         self.seconds[offset] = seconds
 
     def runs(self) -> list[tuple[int, list[Cell], list[float | None]]]:
@@ -160,5 +168,6 @@ def assembled(
         return kept.copy(deep=False)
     made = pd.DataFrame(dict(columns), index=frame.index, copy=False)
     joined = pd.concat([kept, made], axis=1)
+    joined.columns.names = frame.columns.names
     joined.attrs = dict(frame.attrs)
     return joined

@@ -135,6 +135,10 @@ def _write(layout: Layout, length: int, path: Path) -> None:
     except pa.ArrowInvalid as exc:
         message = f"Parquet cannot hold a value of this frame: {exc}"
         raise DatasetError(message) from exc
+    except OSError as exc:
+        why = exc.strerror or str(exc).replace(str(path), repr(path.name))
+        message = f"Cannot write into {str(path.parent)!r}: {why}. Choose another path."
+        raise DatasetError(message) from exc
 
 
 def _groups(layout: Layout, length: int) -> Iterator[slice]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,8 @@ def checked_output(value: Any, declared: Any) -> Any:
     try:
         shape.add(value)
     except NotPlainError as exc:
+        if inspect.isawaitable(value):
+            raise InvalidOutputError(_unawaited(value)) from None
         where = f" at {exc.where}" if exc.where else ""
         message = f"the task returned {exc.what}{where}, which cannot be kept. {exc.advice}"
         raise InvalidOutputError(message) from None
@@ -42,11 +46,18 @@ def checked_output(value: Any, declared: Any) -> Any:
     return found if declared in (None, "json") else _declared(found, declared)
 
 
+def _unawaited(value: Any) -> str:
+    if inspect.iscoroutine(value):
+        value.close()
+    return "the task returned an awaitable from a plain function; define it with 'async def'"
+
+
 def _declared(value: Any, declared: Any) -> Any:
     is_bool = isinstance(value, bool)
     fits = isinstance(value, declared) and is_bool == (declared is bool)
     if declared is float and isinstance(value, int) and not is_bool:
-        return float(value)
+        with contextlib.suppress(OverflowError):
+            return float(value)
     if not fits or (declared is int and not -(2**63) <= value < 2**63):
         message = (
             f"the task returned {type(value).__name__}, but declares output={declared.__name__}"

@@ -78,9 +78,7 @@ def test_several_problems_are_numbered_in_one_error():
     """Every mistake is told at once, and each is reachable by itself."""
     error = ExperimentError(["First.", "Second."])
 
-    assert str(error) == (
-        "2 problems, found before anything was run:\n  1. First.\n  2. Second."
-    )
+    assert str(error) == ("2 problems, found before anything was run:\n  1. First.\n  2. Second.")
     assert error.problems == ["First.", "Second."]
 
 

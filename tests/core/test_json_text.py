@@ -23,7 +23,7 @@ def typed(value):
     if isinstance(value, (list, tuple)):
         return (type(value), [typed(item) for item in value])
     if isinstance(value, float):
-        return (float, "nan" if math.isnan(value) else value, math.copysign(1, value))
+        return (float, "nan") if math.isnan(value) else (float, value, math.copysign(1, value))
     if isinstance(value, Decimal):
         return (Decimal, str(value))
     if isinstance(value, (datetime, time)):

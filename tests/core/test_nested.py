@@ -81,7 +81,7 @@ def typed(value):
     if isinstance(value, (list, tuple)):
         return (type(value), [typed(item) for item in value])
     if isinstance(value, float):
-        return (float, "nan" if math.isnan(value) else value, math.copysign(1, value))
+        return (float, "nan") if math.isnan(value) else (float, value, math.copysign(1, value))
     return (type(value), value)
 
 
@@ -281,9 +281,7 @@ def test_h17_a_naive_time_beside_an_aware_one_in_one_field_is_refused(order):
         pytest.param([time(1)], pa.time64("us"), id="time"),
         pytest.param([timedelta(1)], pa.duration("us"), id="timedelta"),
         pytest.param([datetime(2024, 5, 1)], pa.timestamp("us"), id="naive"),
-        pytest.param(
-            [datetime(2024, 5, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"), id="aware-utc"
-        ),
+        pytest.param([datetime(2024, 5, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"), id="aware-utc"),
         pytest.param(
             [datetime(2024, 5, 1, tzinfo=BERLIN)], pa.timestamp("us", "Europe/Berlin"), id="zone"
         ),

@@ -12,7 +12,7 @@ FAILURES = ("exception", "timeout", "invalid_result", "range")
 
 def test_an_evaluator_always_has_these_five_columns():
     """Name, order and type are fixed before the first row runs."""
-    assert schema.FIELDS == {
+    assert dict(schema.FIELDS) == {
         "label": pa.large_string(),
         "score": pa.float64(),
         "explanation": pa.large_string(),
@@ -24,7 +24,7 @@ def test_an_evaluator_always_has_these_five_columns():
 
 def test_extras_have_the_types_they_are_declared_with():
     """JSON extras are text, all others what their Python type is in Arrow."""
-    assert schema.EXTRA_TYPES == {
+    assert dict(schema.EXTRA_TYPES) == {
         str: pa.large_string(),
         float: pa.float64(),
         int: pa.int64(),

@@ -592,7 +592,7 @@ def test_file_appears_only_when_it_is_whole(path, monkeypatch):
         raise OSError(message)
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", fails)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(DatasetError, match="disk full"):
         to_parquet(pd.DataFrame({"a": [3]}), path)
 
     assert os.listdir(path.parent) == [path.name]  # noqa: PTH208

@@ -1,0 +1,135 @@
+"""What a run leaves in the attrs of its frame."""
+
+import json
+import platform
+
+import pandas as pd
+import pytest
+
+from evalframe.core.columns import TEXT
+from evalframe.core.run_info import KEY, EvaluatorInfo, RunInfo, remembered
+from evalframe.results.remember import counts, remember, versions
+
+ERRORS = [
+    None,
+    "exception: KeyError: 'x'",
+    "range: returned the score 97.0",
+    "skipped: returned None",
+    "skipped: not run",
+    "task_failed: ValueError: no",
+    None,
+    None,
+]
+
+
+def errors(values):
+    """An error column."""
+    return pd.Series(values, dtype=TEXT)
+
+
+def scored(*names):
+    """A frame with the error columns of these evaluators."""
+    return pd.DataFrame({f"eval.{name}.error": errors([None, "timeout: 1 s"]) for name in names})
+
+
+def test_every_cell_is_counted_once_by_what_became_of_it():
+    """Skipped and task_failed are no failures and not valid; a failure is never a success."""
+    found = counts(errors(ERRORS))
+
+    assert found == {"valid": 3, "failed": 2, "task_failed": 1, "skipped": 2}
+    assert sum(found.values()) == len(ERRORS)
+
+
+def test_no_cells_are_counted_as_none():
+    """An empty dataset has all counts, 0."""
+    assert counts(errors([])) == {"valid": 0, "failed": 0, "task_failed": 0, "skipped": 0}
+
+
+def test_a_run_is_remembered_with_the_counts_of_its_evaluators():
+    """From the frame's own error columns."""
+    frame = scored("a")
+
+    remember(frame, RunInfo(experiment_name="x", rows=2), {"a": EvaluatorInfo(threshold=0.5)}, {})
+
+    found = remembered(frame.attrs)
+    assert (found.experiment_name, found.rows) == ("x", 2)
+    assert found.evaluators == {
+        "a": EvaluatorInfo(
+            threshold=0.5, counts={"valid": 1, "failed": 1, "task_failed": 0, "skipped": 0}
+        )
+    }
+
+
+def test_the_attrs_hold_one_json_text_and_what_the_user_put_there():
+    """About the run, never about cells."""
+    frame = scored("a")
+
+    remember(frame, RunInfo(), {"a": EvaluatorInfo()}, {"note": "mine"})
+
+    assert set(frame.attrs) == {"note", KEY}
+    assert isinstance(json.loads(frame.attrs[KEY]), dict)
+
+
+def test_earlier_evaluators_are_remembered_as_long_as_their_columns_are_there():
+    """A second run adds to the first; what was dropped is forgotten."""
+    first = scored("a", "b")
+    remember(
+        first, RunInfo(task="answer"), {"a": EvaluatorInfo(kind="LLM"), "b": EvaluatorInfo()}, {}
+    )
+    second = scored("a", "c")
+
+    remember(second, RunInfo(), {"c": EvaluatorInfo()}, first.attrs)
+
+    found = remembered(second.attrs)
+    assert list(found.evaluators) == ["a", "c"]
+    assert found.evaluators["a"].kind == "LLM"
+    assert found.task == "answer"
+
+
+def test_an_evaluator_that_ran_again_is_remembered_as_it_is_now():
+    """The newest declaration counts, and the newest task."""
+    first = scored("a")
+    remember(first, RunInfo(task="old"), {"a": EvaluatorInfo(threshold=0.1)}, {})
+    second = scored("a")
+
+    remember(second, RunInfo(task="new"), {"a": EvaluatorInfo(threshold=0.9)}, first.attrs)
+
+    found = remembered(second.attrs)
+    assert (found.evaluators["a"].threshold, found.task) == (0.9, "new")
+
+
+def test_the_first_traceback_of_each_error_is_kept_over_runs():
+    """They are small, and the newest one of an equal error is as good."""
+    first, second = scored("a"), scored("a")
+    remember(first, RunInfo(tracebacks={"e1": "t1", "e2": "t2"}), {}, {})
+
+    remember(second, RunInfo(tracebacks={"e2": "t2, again", "e3": "t3"}), {}, first.attrs)
+
+    assert remembered(second.attrs).tracebacks == {"e1": "t1", "e2": "t2, again", "e3": "t3"}
+
+
+@pytest.mark.parametrize("before", [{}, {KEY: "{torn"}, {KEY: 3}], ids=["none", "torn", "number"])
+def test_what_is_unreadable_is_replaced(before):
+    """A run never fails for what is written in the attrs."""
+    frame = scored("a")
+
+    remember(frame, RunInfo(rows=2), {}, before)
+
+    assert remembered(frame.attrs).rows == 2
+
+
+def test_the_attrs_of_the_frame_that_went_in_are_not_changed():
+    """They are the caller's."""
+    before = {"note": "mine"}
+
+    remember(scored("a"), RunInfo(), {"a": EvaluatorInfo()}, before)
+
+    assert before == {"note": "mine"}
+
+
+def test_versions_are_those_of_what_makes_the_numbers():
+    """Python and the packages beneath."""
+    found = versions()
+
+    assert found["python"] == platform.python_version()
+    assert found["pandas"] == pd.__version__
