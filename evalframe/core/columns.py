@@ -82,7 +82,7 @@ class Column:
         """Whether the values are Python objects; text of that kind may hold lone surrogates."""
         dtype = self.series.dtype
         python_text = isinstance(dtype, pd.StringDtype) and dtype.storage == "python"
-        return python_text or pd.api.types.is_object_dtype(dtype)
+        return python_text or (isinstance(dtype, np.dtype) and dtype.kind == "O")
 
     @cached_property
     def _walk(self) -> _Walk:

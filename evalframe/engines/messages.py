@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import queue
 from collections import deque
 from typing import NamedTuple
 
@@ -46,23 +46,26 @@ class Inbox:
     def __init__(self) -> None:
         """Start empty."""
         self._messages: deque[Message] = deque()
-        self._filled = threading.Event()
+        self._waiting = False
+        # In C, and so not to be broken by Ctrl-C as threading.Event is.
+        self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def put(self, message: Message) -> None:
         """Add a message; from any thread."""
         self._messages.append(message)
-        if not self._filled.is_set():
-            self._filled.set()
+        if self._waiting:
+            self._calls.put(None)
 
     def first(self, *, wait: bool) -> Message | None:
         """The oldest message; None if there is none and `wait` is False."""
         while not self._messages:
             if not wait:
                 return None
-            self._filled.clear()
-            # Only now: a message may have come before the event was cleared.
+            self._waiting = True
+            # Again: a message may have come before anybody could know of the waiting.
             if not self._messages:
-                self._filled.wait()
+                self._calls.get()
+        self._waiting = False
         return self._messages[0]
 
     def drop_first(self) -> None:
