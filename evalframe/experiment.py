@@ -267,10 +267,10 @@ def run_experiment(
     experiment = _experiment(arguments)
     try:
         experiment.run.run()
+        return experiment.frame(partial=False)
     except BaseException as exc:
         experiment.stopped(exc)
         raise
-    return experiment.frame(partial=False)
 
 
 async def arun_experiment(
@@ -333,10 +333,10 @@ async def arun_experiment(
     experiment = _experiment(arguments)
     try:
         await experiment.run.arun()
+        return experiment.frame(partial=False)
     except BaseException as exc:
         experiment.stopped(exc)
         raise
-    return experiment.frame(partial=False)
 
 
 def _experiment(arguments: dict[str, Any]) -> _Experiment:

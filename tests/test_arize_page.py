@@ -193,7 +193,7 @@ def test_evaluation_outputs_appear_as_the_table_says(returned, appears, kind):
 
 
 def test_the_metadata_of_an_evaluation_result_is_kept():
-    """As JSON text; an empty dict, which is also what stands there if none is given, as null."""
+    """As JSON text, an empty dict too; null if none is given."""
     results = [
         EvaluationResult(score=1, label="reasonable", explanation="explanation", metadata={}),
         EvaluationResult(score=1, metadata={"model": "v2", "tries": 3}),
@@ -205,7 +205,8 @@ def test_the_metadata_of_an_evaluation_result_is_kept():
     )
 
     metadata = scored["eval.eval.metadata"]
-    assert metadata.isna().tolist() == [True, False, True]
+    assert metadata.isna().tolist() == [False, False, True]
+    assert metadata[0] == "{}"
     assert json.loads(metadata[1]) == {"model": "v2", "tries": 3}
 
 

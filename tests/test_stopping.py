@@ -443,7 +443,10 @@ def test_an_awaited_vectorized_evaluator_is_cancelled_with_its_run():
         asyncio.run(main())
 
     assert ef.last_run()["eval.column.error"].tolist() == [NOT_RUN] * 3
-    assert "evalframe-evaluators" not in {thread.name for thread in threading.enumerate()}
+    workers = [thread for thread in threading.enumerate() if thread.name == "evalframe-evaluators"]
+    for worker in workers:
+        worker.join(LONG_S)
+    assert not any(worker.is_alive() for worker in workers)
 
 
 def test_cancelling_everything_on_the_loop_ends_the_run():

@@ -38,7 +38,7 @@ class EvaluationResult:
     score: Any = None
     label: str | None = None
     explanation: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] | None = None
     extras: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -70,7 +70,9 @@ class Driver:
 
     def stop(self) -> None:
         """End the run; to be called on its loop."""
-        if self._running is not None:
+        if self._running is None:
+            self.ended.set()
+        else:
             self._running.cancel()
 
     async def _run(self) -> None:

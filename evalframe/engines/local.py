@@ -58,8 +58,8 @@ class LocalRun:
             self.pump.run(await_on_loop, has_driver=False)
             return
         loop, driver = _loop_for_waiting(), self._driver()
-        loop.call_soon_threadsafe(driver.start)
         try:
+            loop.call_soon_threadsafe(driver.start)
             self.pump.run(await_on_loop, has_driver=True)
         except BaseException:
             loop.call_soon_threadsafe(driver.stop)

@@ -172,11 +172,8 @@ _TUPLES: dict[str, tuple[str, ...]] = {
 
 
 def _from_result(value: EvaluationResult, rules: Rules) -> Cell:
-    metadata: Any = value.metadata
-    if isinstance(metadata, Mapping) and not metadata:
-        metadata = None  # the default: nothing was given
     named = {"label": value.label, "score": value.score, "explanation": value.explanation}
-    return _parts(rules, **named, metadata=metadata, extras=value.extras)
+    return _parts(rules, **named, metadata=value.metadata, extras=value.extras)
 
 
 def _from_dict(value: Mapping[Any, Any], rules: Rules) -> Cell:
@@ -334,8 +331,10 @@ def _extra(name: str, value: Any, kind: Any) -> Any:
         raise InvalidResultError(message)
     if kind is float:
         number = _float(value)
-        if number is None:
-            message = f"returned the extra {name!r} as {describe(value)}, which is no double"
+        if number is None or not math.isfinite(number):
+            message = (
+                f"returned the extra {name!r} as {describe(value)}; it must be a finite number"
+            )
             raise InvalidResultError(message)
         return number
     return text_of(value) if kind is str else kind(value)

@@ -149,7 +149,8 @@ def _fits(name: str, column: pa.Array | list[Any], rules: Rules) -> bool:
         return _kind(column) == "text"
     wanted = rules.extras[name]
     if wanted is float:
-        return _kind(column) == "number" and not pa.types.is_boolean(column.type)
+        number = _kind(column) == "number" and not pa.types.is_boolean(column.type)
+        return number and bool(pc.all(pc.is_finite(column), min_count=0).as_py())
     return bool(wanted != "json" and column.type == schema.EXTRA_TYPES[wanted])
 
 

@@ -42,6 +42,7 @@ class Builder:
         self._empty: dict[pa.DataType, pa.Array] = {}
         self._open: list[dict[int, _OpenChunk]] = [{} for _ in evaluators]
         self._full: list[set[int]] = [set() for _ in evaluators]
+        self._made: dict[str, Any] = {}
 
     def add(self, place: int, start: int, cells: CellColumns) -> None:
         """Cells of consecutive rows from `start` on; none of them was there before."""
@@ -71,9 +72,14 @@ class Builder:
         del self._open[place][start]
 
     def columns(self) -> dict[str, Any]:
-        """The result columns as pandas arrays, in order; cells that never ran say so."""
-        made: dict[str, Any] = {}
+        """The result columns as pandas arrays, in order; cells that never ran say so.
+
+        Can be called again when Ctrl-C has ended it: evaluators that were finished stay so.
+        """
         for place, (name, extras) in enumerate(self._evaluators):
+            if schema.column(name, schema.ERROR) in self._made:
+                continue
+            made: dict[str, Any] = {}
             for start in list(self._open[place]):
                 self._flush(place, start)
             fields = {**schema.FIELDS, **{k: schema.EXTRA_TYPES[v] for k, v in extras.items()}}
@@ -87,7 +93,8 @@ class Builder:
                 # Popped, so that a part is let go as soon as it is used.
                 arrays = [part.pop(field, None) for part in parts]
                 made[schema.column(name, field)] = backed(self._joined(arrays, sizes, kind))
-        return made
+            self._made |= made
+        return self._made
 
     def _joined(
         self, arrays: list[pa.Array | None], sizes: list[int], kind: pa.DataType

@@ -1,5 +1,6 @@
 """Plain values, and the decision how a column keeps them."""
 
+import collections
 import dataclasses
 import enum
 import math
@@ -215,6 +216,15 @@ def test_no_list_or_dict_is_shared_with_the_value_it_came_from(value):
             {"name": "a", "parts": (1,), "inner": {"name": "b", "parts": (), "inner": None}},
             id="pydantic",
         ),
+        pytest.param(collections.OrderedDict(b=1, a=2), {"b": 1, "a": 2}, id="ordered-dict"),
+        pytest.param(collections.namedtuple("P", "x y")(1, 2), (1, 2), id="named-tuple"),  # noqa: PYI024
+        pytest.param(type("L", (list,), {})([1]), [1], id="list-subclass"),
+        pytest.param(type("D", (date,), {})(2024, 5, 1), date(2024, 5, 1), id="date-subclass"),
+        pytest.param(
+            type("T", (datetime,), {})(2024, 5, 1, tzinfo=UTC),
+            datetime(2024, 5, 1, tzinfo=UTC),
+            id="datetime-subclass",
+        ),
         pytest.param(Point(1.0, ["a"]), {"x": 1.0, "tags": ["a"]}, id="dataclass"),
         pytest.param([None, pd.NA, (np.int8(1),)], [None, None, (1,)], id="nested"),
     ],
@@ -229,6 +239,7 @@ def test_other_types_become_python_s(value, expected):
     [
         pytest.param({"a", "b"}, "", "a set", id="set"),
         pytest.param(object(), "", "an object", id="object"),
+        pytest.param(Point, "", "a type", id="class"),
         pytest.param(Colour.RED, "", r"an enum member \(<Colour.RED: 1>\)", id="enum"),
         pytest.param(1j, "", "a complex", id="complex"),
         pytest.param(np.clongdouble(1j), "", "a clongdouble", id="long-complex"),

@@ -91,6 +91,8 @@ RULE_SETS = st.sampled_from(
 @example([("good", True), (None, False)], RULES)
 @example([2**53 + 1, 0], RULES)
 @example([1, True], RULES)
+@example([("a", 0.5, 0.5)], RULES)
+@example([None, "a"], RULES)
 def test_values_together_end_as_they_do_one_by_one(values, rules):
     """The quick way for a column of one kind is only quicker."""
     assert cells(values, rules) == one_by_one(values, rules)
@@ -199,6 +201,17 @@ def test_arrow_columns_with_missing_parts_are_skipped_where_nothing_is_left(rows
         )
         for label, score in rows
     ]
+
+
+def test_a_long_reason_for_skipping_is_cut():
+    """An error cell has at most 2,000 characters, as it has one by one."""
+    reason = "x" * 5_000
+    score, why = pa.array([None, 0.5], pa.float64()), pa.array([reason, reason], pa.large_string())
+
+    found = cells_of(RULES, score=score, explanation=why).cells({})
+
+    assert found == [normalize(skip(reason), RULES), Cell(None, 0.5, reason)]
+    assert len(found[0].error) == 2_000
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.int8(), pa.uint64(), pa.int64(), pa.float64()])

@@ -546,3 +546,11 @@ def test_all_forms_of_one_verdict_are_the_same_cell(score, label, explanation):
     ]
 
     assert {normalize(form, RULES) for form in forms} == {Cell(label, score, explanation)}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, np.float32("nan")])
+def test_a_float_extra_is_a_finite_number(value):
+    """NaN and infinity are no numbers in a column of their own either."""
+    cell = normalize({"score": 1, "share": value}, Rules(extras={"share": float}))
+
+    assert cell.error.startswith("invalid_result: returned the extra 'share' as ")

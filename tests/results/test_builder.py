@@ -125,13 +125,45 @@ def test_evaluators_do_not_mix_their_cells():
     assert cells_in(columns, "b") == [cell(8), NOT_RUN]
 
 
-def test_a_cell_put_again_replaces_the_first():
-    """A row has one cell."""
-    builder = Builder([("a", {})], 2, details=False)
-    builder.put(0, 0, cell(1), None)
-    builder.put(0, 0, cell(2), None)
+@pytest.mark.parametrize("rows", [2, CHUNK_ROWS + 1], ids=["open-chunk", "full-chunk"])
+def test_a_cell_put_again_changes_nothing(rows):
+    """A run that was interrupted may not know that it is there already."""
+    builder = Builder([("a", {})], rows, details=False)
+    for row in [*range(rows - 1), 0, 0]:
+        builder.put(0, row, cell(row), None)
 
-    assert cells_in(builder.columns()) == [cell(2), NOT_RUN]
+    assert cells_in(builder.columns()) == [*map(cell, range(rows - 1)), NOT_RUN]
+
+
+def test_a_stretch_added_again_changes_nothing():
+    """Its rows are there once."""
+    builder = Builder([("a", {})], 3, details=False)
+    for _ in range(2):
+        builder.add(0, 0, CellColumns.of([cell(0), cell(1)], {}))
+
+    assert cells_in(builder.columns()) == [cell(0), cell(1), NOT_RUN]
+
+
+def test_the_columns_can_be_asked_for_again():
+    """What an interrupted run hands out is what it has."""
+    builder = Builder([("a", {}), ("b", {})], 2, details=False)
+    builder.put(0, 1, cell(1), None)
+
+    first = cells_in(builder.columns())
+
+    assert cells_in(builder.columns()) == first == [NOT_RUN, cell(1)]
+
+
+def test_very_many_parts_become_a_column_of_few_chunks():
+    """A column in thousands of pieces is slow to work with."""
+    builder = Builder([("a", {})], 1_000, details=False)
+    for row in range(1_000):
+        builder.add(0, row, CellColumns.of([cell(row)], {}))
+
+    columns = builder.columns()
+
+    assert cells_in(columns) == [cell(row) for row in range(1_000)]
+    assert pa.chunked_array(pa.array(columns["eval.a.label"])).num_chunks < 200
 
 
 def test_more_rows_than_a_chunk_keep_their_places():

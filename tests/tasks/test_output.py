@@ -67,6 +67,16 @@ def test_an_output_that_cannot_be_kept_is_refused_with_its_place(given, message)
         checked_output(given, None)
 
 
+def test_an_awaitable_from_a_plain_function_is_told_how_to_be_awaited():
+    """It is closed, so that Python does not warn of it later."""
+
+    async def answer():
+        return "hi"
+
+    with pytest.raises(InvalidOutputError, match="returned an awaitable from a plain function"):
+        checked_output(answer(), None)
+
+
 @pytest.mark.parametrize(
     ("given", "declared", "kept"),
     [
