@@ -170,10 +170,8 @@ def _mapping(
             f"The Dataset has its mapping already: give {', '.join(given)} to Dataset(...)."
         )
         given = {}
-    before = dataset.mapping
-    if isinstance(data, pd.DataFrame):
-        before = remembered(data.attrs).role_mapping().within(list(data.columns))
-    both = {**before.given(), **given}
+    before = remembered(dataset.attrs).role_mapping().within(dataset.columns)
+    both = {**before.given(), **dataset.mapping.given(), **given}
     return RoleMapping.of(**{**both, "output": None} if has_task else both), problems
 
 

@@ -892,3 +892,16 @@ def test_a_chain_of_methods_is_enough():
 
     assert hard["question"].tolist() == ["2+2"]
     assert hard.index.tolist() == [1]
+
+
+def test_a_dataset_of_a_scored_frame_brings_the_mapping(tmp_path):
+    """The mapping of an earlier run is remembered in a Dataset, and in a file, as in a frame."""
+    rows = [{"question": "1+1", "answer": "2", "truth": "2"}]
+    roles = {"input": "question", "output": "answer", "dataset_output": "truth"}
+    scored = ef.run_experiment(rows, evaluators=[ef.ExactMatch()], **roles)
+    scored.evals.to_parquet(tmp_path / "scored.parquet")
+
+    for source in (ef.Dataset(scored), tmp_path / "scored.parquet"):
+        again = ef.run_experiment(source, evaluators=[ef.ExactMatch(name="again")])
+
+        assert again["eval.again.score"].tolist() == [1.0]

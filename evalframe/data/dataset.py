@@ -146,6 +146,11 @@ class Dataset:
         """The rows' index: the source's own, or 0, 1, 2, ... where it had none."""
         return self._frame.index
 
+    @property
+    def attrs(self) -> dict[Hashable, Any]:
+        """The attrs of the source's frame; of a scored one, what it remembers of its runs."""
+        return dict(self._frame.attrs)
+
     def column(self, label: Hashable) -> Column:
         """One column, for reading.
 
