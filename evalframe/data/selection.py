@@ -14,8 +14,9 @@ from evalframe.core.columns import Column, chunked
 from evalframe.core.errors import DatasetError
 from evalframe.core.mapping import RoleMapping
 from evalframe.core.names import ROW
-from evalframe.core.namespace import BindingError, ColumnSource, Namespace, RecordSource, Source
+from evalframe.core.namespace import BindingError, Namespace, OutputSource
 from evalframe.core.nested import is_null
+from evalframe.core.reading import source_values
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -95,26 +96,12 @@ def _computed(
     call = binding.caller(function)
     mask = np.zeros(length, dtype=bool)
     for rows in chunked(length):
+        count = rows.stop - rows.start
         columns = [
-            _values(source, rows, namespace.row_columns, column, length) for source in binding.reads
+            source_values(source, rows, count, namespace.row_columns, column)
+            for source in binding.reads
+            if not isinstance(source, OutputSource)
         ]
         for row, values in enumerate(zip(*columns, strict=True), start=rows.start):
             mask[row] = _truth(call(*values), row)
     return mask
-
-
-def _values(
-    source: Source,
-    rows: slice,
-    row_columns: Sequence[Hashable],
-    column: Callable[[Hashable], Column],
-    length: int,
-) -> list[Any]:
-    """What one source gives for these rows."""
-    if isinstance(source, ColumnSource):
-        return column(source.label).values(rows)
-    labels = source.labels if isinstance(source, RecordSource) else row_columns
-    if not labels:
-        return [{} for _ in range(length)[rows]]
-    values = [column(label).values(rows) for label in labels]
-    return [dict(zip(labels, cells, strict=True)) for cells in zip(*values, strict=True)]

@@ -16,11 +16,10 @@ import numpy as np
 import pandas as pd
 
 from evalframe.core.binding import Argument, Binding, arranged
-from evalframe.core.columns import Column, series_of
+from evalframe.core.columns import Column, Rows, series_of
 from evalframe.core.namespace import ColumnSource, OutputSource, RowSource, Source
 from evalframe.core.nested import ATOMS, plain
-
-Rows = slice | np.ndarray[Any, np.dtype[np.int64]]
+from evalframe.core.reading import source_values
 
 
 class VectorArguments(NamedTuple):
@@ -76,13 +75,8 @@ class Inputs:
         """Fresh values of one source for these rows."""
         if isinstance(source, OutputSource):
             return [self.output(row) for row in range(rows.start, rows.stop)]
-        if isinstance(source, ColumnSource):
-            return self._column(source.label).values(self._places(rows))
-        labels = self._row_columns if isinstance(source, RowSource) else source.labels
-        if not labels:
-            return [{} for _ in range(rows.stop - rows.start)]
-        columns = [self._column(label).values(self._places(rows)) for label in labels]
-        return [dict(zip(labels, record, strict=True)) for record in zip(*columns, strict=True)]
+        count = rows.stop - rows.start
+        return source_values(source, self._places(rows), count, self._row_columns, self._column)
 
     def shareable(self, source: Source) -> bool:
         """Whether the values are immutable, so that one list serves every reader."""
