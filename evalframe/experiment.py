@@ -45,7 +45,8 @@ class _Experiment:
         self.options = options
         problems = check_options(options)
         self.dataset = data if isinstance(data, Dataset) else Dataset(data)
-        plain = data if isinstance(data, pd.DataFrame) else None
+        # Shallow, so that what the caller does to the frame during the run stays out of the result.
+        plain = data.copy(deep=False) if isinstance(data, pd.DataFrame) else None
         if options["dry_run"] and not problems:
             rows = DRY_RUN_ROWS if options["dry_run"] is True else options["dry_run"]
             self.dataset = self.dataset.head(rows)

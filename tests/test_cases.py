@@ -11,6 +11,7 @@ import sys
 import types
 import warnings
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -758,3 +759,108 @@ def test_h63_a_metric_without_any_value_has_no_mean(rows):
     assert "nan" not in printed.casefold().replace("<na>", "")
     assert written[0]["mean"] is None
     assert written[0]["pass_rate"] is None
+
+
+def test_a_returned_dict_that_is_used_again_gives_each_row_its_own_verdict():
+    """A verdict is what was returned, not what the user made of the object later."""
+    out, log = {}, []
+
+    def reused(output):
+        out["score"] = output / 10
+        return out
+
+    def logged(output):
+        log.append(output)
+        return {"score": 1, "metadata": {"history": log}}
+
+    async def reused_async(output):
+        out["score"] = output / 10
+        return out
+
+    rows = [{"output": number} for number in range(6)]
+    scored = ef.run_experiment(rows, evaluators=[reused, logged, reused_async])
+
+    wanted = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    assert scored["eval.reused.score"].tolist() == wanted
+    assert scored["eval.reused_async.score"].tolist() == wanted
+    assert [len(json.loads(text)["history"]) for text in scored["eval.logged.metadata"]] == [
+        *range(1, 7)
+    ]
+
+
+def test_an_output_that_is_used_again_is_each_rows_own():
+    """An output is what was returned, also where async calls share the object."""
+    shared = {}
+
+    async def answer(input):
+        shared["n"] = input
+        return shared
+
+    outputs = ef.run_experiment([{"input": number} for number in range(5)], answer)["output"]
+
+    assert [output["n"] for output in outputs] == [0, 1, 2, 3, 4]
+
+
+def test_a_counting_index_on_rows_that_count_down_is_refused():
+    """0..n could be positions or labels there: no guess which."""
+    frame = pd.DataFrame({"output": ["1", "2", "3"]})[::-1]
+
+    @ef.evaluator(vectorized=True)
+    def sorted_back(output):
+        return (output.astype(float) / 10).sort_index()
+
+    @ef.evaluator(vectorized=True)
+    def kept(output):
+        return output.astype(float) / 10
+
+    scored = ef.run_experiment(frame, evaluators=[sorted_back, kept])
+
+    assert scored["eval.sorted_back.error"].str.contains("positions or the labels").all()
+    assert scored["eval.kept.score"].tolist() == [0.3, 0.2, 0.1]
+
+
+def test_what_is_scored_is_what_the_result_shows():
+    """A change of the caller's frame during the run reaches neither evaluators nor result."""
+    frame = pd.DataFrame({"output": list("abc")})
+
+    def meddling(output):
+        frame.loc[:, "output"] = "Z"
+        return 1, output
+
+    scored = ef.run_experiment(frame, evaluators=[meddling])
+
+    assert scored["output"].tolist() == scored["eval.meddling.explanation"].tolist() == list("abc")
+
+
+def test_times_finer_than_python_knows_are_said():
+    """Nanoseconds are lost on the way to a function of one row, and the user learns of it."""
+    frame = pd.DataFrame({"output": pd.to_datetime(["2020-01-01 00:00:00.123456789"])})
+
+    with pytest.warns(UserWarning, match="finer than a microsecond") as caught:
+        ef.run_experiment(frame, evaluators={"year": lambda output: output.year == 2020})
+
+    assert [Path(warning.filename).name for warning in caught] == ["test_cases.py"]
+
+
+@pytest.mark.parametrize("reference", ["", [], ["", ""]], ids=["text", "list", "list-of-empty"])
+def test_an_empty_reference_is_contained_by_no_merit(reference):
+    """Every text contains the empty one: such a row is skipped, and raises no mean."""
+    scored = ef.run_experiment([{"output": "a", "expected": reference}], evaluators=[ef.Contains()])
+
+    assert scored["eval.contains.error"].tolist() == ["skipped: empty reference"]
+
+
+TORN_COLUMN = pd.DataFrame([["a", 1]], columns=pd.Index(["output", "c\ud800"], dtype=object))
+
+
+@pytest.mark.parametrize(
+    ("rows", "evaluators"),
+    [
+        pytest.param(TORN_COLUMN, {"x": lambda output: True}, id="column"),
+        pytest.param([{"output": "a"}], {"x\ud800": lambda output: True}, id="evaluator"),
+    ],
+)
+def test_a_name_that_is_no_text_is_refused_by_name(rows, evaluators):
+    """A lone surrogate in a name cannot be written anywhere; the error says which name."""
+    with pytest.raises(ef.EvalframeError, match="lone surrogate"):
+        ef.run_experiment(rows, evaluators=evaluators)

@@ -283,6 +283,8 @@ class _Binder:
             hint = f" Did you mean {guess!r}?" if guess is not None else ""
             have = listed(self.namespace.columns)
             text = f".bind({name}={wanted!r}) names no column.{hint} The data has {have}."
+            if str(wanted).startswith("eval."):
+                text += " Results can be bound on the frame of an earlier run, not in the same one."
             raise BindingError([text])
         source, keys = found
         self._place(source, keyword, keys=keys, path=str(wanted))

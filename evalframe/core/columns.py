@@ -10,7 +10,6 @@ asks for it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -32,12 +31,14 @@ from evalframe.core.nested import (
     plain,
     without_surrogates,
 )
+from evalframe.core.warn import warn
 
 TEXT = pd.StringDtype("pyarrow")
 _from_arrow: Any = getattr(TEXT, "__from_arrow__")  # noqa: B009 - pandas-stubs leave it out
 
 # Rows decoded at a time where a whole column is converted.
 CHUNK_ROWS = 4096
+_NS_PER_US = 1_000
 
 # Days from 1970 that every zone has: 0001-01-02 and 9999-12-30.
 _FIRST_DAY, _LAST_DAY = -719_161, 2_932_895
@@ -89,10 +90,9 @@ class Column:
         """What one walk over an object column finds; surrogates are warned of once."""
         walk = _Walk(self.name, self.series)
         if walk.surrogates:
-            warnings.warn(
+            warn(
                 f"Column {self.name!r} holds lone surrogates in {walk.surrogates} of "
-                f"{len(self.series)} rows; they are read and written as U+FFFD.",
-                stacklevel=2,
+                f"{len(self.series)} rows; they are read and written as U+FFFD."
             )
         return walk
 
@@ -105,10 +105,19 @@ class Column:
         if self.native_type is None:
             _ = self._walk
         elif pa.types.is_temporal(self.native_type):
-            row = _first_beyond_python(pa.array(self.series.array, from_pandas=True))
-            if row is not None:
-                what = "a time beyond Python's, such as one after the year 9999,"
-                raise UnsupportedValueError(_refusal(self.name, row, NotPlainError(what)))
+            self._check_times(pa.array(self.series.array, from_pandas=True))
+
+    def _check_times(self, times: pa.Array | pa.ChunkedArray) -> None:
+        """Python's times end with the year 9999, and count whole microseconds."""
+        row = _first_beyond_python(times)
+        if row is not None:
+            what = "a time beyond Python's, such as one after the year 9999,"
+            raise UnsupportedValueError(_refusal(self.name, row, NotPlainError(what)))
+        if _finer_than_python(times):
+            warn(
+                f"Column {self.name!r} holds times finer than a microsecond: evaluators are given "
+                "whole microseconds. Vectorized ones, and files, have them in full."
+            )
 
     @property
     def arrow_type(self) -> pa.DataType | None:
@@ -296,6 +305,15 @@ def series_of(values: list[Any], index: pd.Index, name: Hashable = None) -> pd.S
         UnsupportedValueError: Some value has no plain Python form.
     """
     return Column(name, pd.Series(as_objects(values), index=index, dtype=object)).vector()
+
+
+def _finer_than_python(times: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether some time of a nanosecond column is no whole microsecond."""
+    kind = times.type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) or kind.unit != "ns":
+        return False
+    ticks = times.cast(pa.int64()).drop_null().to_numpy()
+    return bool((ticks % _NS_PER_US).any())
 
 
 def _is_whole(kind: pa.DataType) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from evalframe.core.errors import listed
+from evalframe.core.nested import has_surrogate
 
 LABEL = "label"
 SCORE = "score"
@@ -97,6 +98,8 @@ def check_name(name: Any) -> str | None:
     """What is wrong with an evaluator's name, or None."""
     if not isinstance(name, str) or not name.strip():
         return f"An evaluator's name must be text that is not empty, not {name!r}."
+    if has_surrogate(name):
+        return f"The evaluator name {name!r} holds a lone surrogate, which is no text."
     if _BAD_NAME.search(name):
         return (
             f"The evaluator name {name!r} holds a dot, a backtick or a line break, which result "

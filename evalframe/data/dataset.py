@@ -7,7 +7,6 @@ Leaves reading it to readers.py, choosing rows to selection.py, Examples to exam
 from __future__ import annotations
 
 import html
-import warnings
 from collections.abc import Hashable, Mapping
 from typing import Any, NoReturn, Self
 
@@ -22,6 +21,7 @@ from evalframe.core.errors import (
     listed,
 )
 from evalframe.core.mapping import RoleMapping
+from evalframe.core.warn import warn
 from evalframe.data.casting import cast
 from evalframe.data.example import Example
 from evalframe.data.example_rows import examples_of
@@ -198,7 +198,7 @@ class Dataset:
         if unstorable:
             reasons = " ".join(unstorable)
             message = f"Columns that cannot be stored stay as they are in the frame. {reasons}"
-            warnings.warn(message, stacklevel=2)
+            warn(message)
         return assembled(columns, self.index, self._frame.attrs)
 
     def to_arrow(self) -> pa.Table:

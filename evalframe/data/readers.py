@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from evalframe.core.errors import DatasetError, listed
+from evalframe.core.nested import has_surrogate
 from evalframe.data.files import frame_of_files
 from evalframe.data.records import frame_of_rows
 from evalframe.data.tables import frame_from
@@ -113,6 +114,12 @@ def _check_labels(frame: pd.DataFrame) -> None:
         message = (
             "The columns are a MultiIndex. Flatten it first: "
             "df.columns = ['_'.join(map(str, names)) for names in df.columns]."
+        )
+        raise DatasetError(message)
+    torn = [label for label in frame.columns if isinstance(label, str) and has_surrogate(label)]
+    if torn:
+        message = (
+            f"The column name {torn[0]!r} holds a lone surrogate, which is no text. Rename it."
         )
         raise DatasetError(message)
     if not frame.columns.is_unique:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
 
 from evalframe.core import schema
 from evalframe.core.errors import StuckCallsError
@@ -24,7 +24,7 @@ from evalframe.engines.faults import Tracebacks, stand_in
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.loop import FatalError
 from evalframe.engines.messages import CellDone, DriverDone, Message, OutputDone
-from evalframe.engines.plan import Call, Plan
+from evalframe.engines.plan import Plan
 from evalframe.engines.rows import RowReader
 from evalframe.engines.threads import DaemonThreads
 from evalframe.evaluators.normalize import normalize
@@ -135,6 +135,9 @@ class Driver:
     async def _make_output(self, row: int) -> bool:
         planned = self.plan.task
         assert planned is not None  # noqa: S101 - only called with a task
+        call = _Settled(
+            planned.call.function, partial(checked_output, declared=planned.task.output)
+        )
         values = self._reader.values(planned.call, row)
         is_async = planned.task.is_async
         limit = self.slots
@@ -142,12 +145,12 @@ class Driver:
         try:
             if is_async:
                 async with limit:
-                    value = await self._async_call(planned.call, values)
+                    value = await self._async_call(call, values)
             else:
                 own, pool = self._task_threads
                 async with own, limit:
-                    value = await self._thread_call(pool, planned.call, values)
-            self.inputs.outputs[row] = checked_output(value, planned.task.output)
+                    value = await self._thread_call(pool, call, values)
+            self.inputs.outputs[row] = value
             error = None
         except (asyncio.CancelledError, FatalError, StuckCallsError):
             raise
@@ -163,6 +166,7 @@ class Driver:
 
     async def _make_cell(self, place: int, row: int) -> None:
         planned = self.plan.evaluators[place]
+        call = _Settled(planned.call.function, partial(normalize, rules=planned.rules))
         values = self._reader.values(planned.call, row)
         failure: BaseException | None = None
         started = asyncio.get_running_loop().time()
@@ -171,13 +175,16 @@ class Driver:
                 limit, pool = self._threaded[place]
                 async with limit:
                     started = asyncio.get_running_loop().time()
-                    value = await self._thread_call(pool, planned.call, values)
+                    cell = await self._thread_call(pool, call, values)
             else:
                 async with self.slots:
                     started = asyncio.get_running_loop().time()
-                    value = await self._async_call(planned.call, values)
-            cell = normalize(value, planned.rules)
-        except (asyncio.CancelledError, FatalError, StuckCallsError):
+                    cell = await self._async_call(call, values)
+        except StuckCallsError as exc:
+            cell = Cell(error=schema.error_text(schema.TIMEOUT, _in_time(self.plan.timeout)))
+            self.post(CellDone(place, row, cell, exc, self.plan.timeout or 0.0))
+            raise
+        except (asyncio.CancelledError, FatalError):
             raise
         except CallTimeoutError as exc:
             cell = Cell(error=schema.error_text(schema.TIMEOUT, str(exc)))
@@ -193,10 +200,10 @@ class Driver:
         if self.plan.stop_at_failure and error is not None and schema.is_failure(error):
             raise FatalError
 
-    async def _async_call(self, call: Call, values: list[Any]) -> Any:
+    async def _async_call(self, call: _Settled, values: list[Any]) -> Any:
         """Await a coroutine function in a task, and a context, of its own."""
         loop = asyncio.get_running_loop()
-        task = loop.create_task(_called(call, values), context=self.context.copy())
+        task = loop.create_task(call.awaited(values), context=self.context.copy())
         self._calls.add(task)
         task.add_done_callback(self._end_call)
         if self.plan.timeout is None:
@@ -224,9 +231,9 @@ class Driver:
             # The user's code cancelled itself: that is its failure, not the end of the run.
             raise stand_in(exc) from exc
 
-    async def _thread_call(self, pool: DaemonThreads, call: Call, values: list[Any]) -> Any:
+    async def _thread_call(self, pool: DaemonThreads, call: _Settled, values: list[Any]) -> Any:
         context = self.context.copy()
-        future = pool.submit(functools.partial(context.run, call.function, *values))
+        future = pool.submit(partial(context.run, call.called, values))
         future.add_done_callback(self._end_call)
         if self.plan.timeout is not None:
             done, _ = await asyncio.wait({future}, timeout=self.plan.timeout)
@@ -246,7 +253,7 @@ class Driver:
         """
         if not call.done():
             self._left_behind.add(call)
-        message = f"no result within {self.plan.timeout:g} s"
+        message = _in_time(self.plan.timeout)
         count = len(self._left_behind)
         if count >= MOST_LEFT_BEHIND:
             message = (
@@ -264,8 +271,21 @@ class Driver:
             await asyncio.wait(calls, timeout=CANCEL_GRACE_S)
 
 
-async def _called(call: Call, values: list[Any]) -> Any:
-    try:
-        return await call.function(*values)
-    except (KeyboardInterrupt, SystemExit) as exc:
-        raise FatalError from exc
+def _in_time(timeout: float | None) -> str:
+    return f"no result within {timeout:g} s"
+
+
+class _Settled(NamedTuple):
+    """A call whose result is taken over before any other user code runs, which may change it."""
+
+    function: Callable[..., Any]
+    settle: Callable[[Any], Any]
+
+    def called(self, values: list[Any]) -> Any:
+        return self.settle(self.function(*values))
+
+    async def awaited(self, values: list[Any]) -> Any:
+        try:
+            return self.settle(await self.function(*values))
+        except (KeyboardInterrupt, SystemExit) as exc:
+            raise FatalError from exc

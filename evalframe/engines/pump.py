@@ -30,7 +30,7 @@ from evalframe.engines.plan import Plan, PlannedEvaluator
 from evalframe.engines.progress import Progress
 from evalframe.engines.rows import RowReader
 from evalframe.evaluators.bulk import normalize_all
-from evalframe.evaluators.normalize import InvalidResultError, normalize
+from evalframe.evaluators.normalize import UNCHANGEABLE, InvalidResultError, normalize
 from evalframe.evaluators.vectorized import place
 from evalframe.results.builder import Builder
 
@@ -201,7 +201,10 @@ class Pump:
             for values in arguments:
                 started = time.perf_counter() if details else 0.0
                 try:
-                    results.append(copied().run(function, *values))
+                    result = copied().run(function, *values)
+                    # What the user could still change is settled now, the rest by the column.
+                    settled = type(result) in UNCHANGEABLE
+                    results.append(result if settled else normalize(result, planned.rules))
                 except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 - any user code
                     failure = own_failure(exc)
                     results.append(self._failed(failure))

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evalframe.core import schema
 from evalframe.core.records import Cell
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.compared import (
@@ -57,12 +58,15 @@ class _TextVerdict(Evaluator):
         raise NotImplementedError
 
 
+EMPTY_REFERENCE = "empty reference"
+
+
 class Contains(_TextVerdict):
     """Whether `output` contains a text: label "True" / "False", score 1.0 / 0.0.
 
     With `text`, that text; without, the row's `dataset_output`, which may be a list of texts.
-    A null output scores 0.0, a null reference is skipped; a value that is no text fails. As in
-    Python, every text contains the empty one, and "all" of an empty list are contained.
+    A null output scores 0.0; a null or empty reference is skipped, and empty texts in a list of
+    references are left out; a value that is no text fails.
 
     Args:
         text: What to look for; None: the row's reference.
@@ -125,6 +129,10 @@ class Contains(_TextVerdict):
         for part in wanted:
             if not isinstance(part, str):
                 return not_text("dataset_output", part)
+        # Every text contains the empty one: such a reference says nothing, and passes nobody.
+        wanted = [part for part in wanted if part]
+        if not wanted:
+            return Cell(error=f"{schema.SKIPPED}: {EMPTY_REFERENCE}")
         text = self.form.one(found)
         there = (self.form.one(part) in text for part in wanted)
         return any(there) if self.mode == "any" else all(there)

@@ -31,6 +31,9 @@ NOTHING = "returned None"
 
 _NUMBERS = (int, float, Decimal, np.integer, np.floating)
 _BOOLS = (bool, np.bool_)
+# Returned values that nobody can change any more; a tuple holds such values, or is a mistake.
+UNCHANGEABLE = frozenset({bool, int, float, str, tuple, type(None), np.float64, np.bool_})
+
 _RESULT_KEYS = (schema.LABEL, schema.SCORE, schema.EXPLANATION, schema.METADATA)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 

@@ -198,6 +198,13 @@ def _check_length(length: int, index: pd.Index) -> None:
 def _by_index(returned: Any, index: pd.Index) -> Any:
     found = returned.index
     counts = isinstance(found, pd.RangeIndex) and found.start == 0 and found.step == 1
+    if counts and _counts_down(index) and not found.equals(index):
+        message = (
+            f"returned the index 0..{len(found) - 1}, which could be positions or the labels of "
+            f"rows that count down ({_shown(index)}); keep the index of the given Series, or "
+            "return .to_numpy()"
+        )
+        raise InvalidResultError(message)
     if counts or found.equals(index):
         return returned
     if index.is_unique and found.is_unique:
@@ -209,6 +216,11 @@ def _by_index(returned: Any, index: pd.Index) -> Any:
         f"{_shown(index)}; keep the index of the given Series, or return .to_numpy()"
     )
     raise InvalidResultError(message)
+
+
+def _counts_down(index: pd.Index) -> bool:
+    """Whether 0..n could be the rows' labels as well as positions: their index counts down."""
+    return isinstance(index, pd.RangeIndex) and index.step < 0 and 0 in index
 
 
 def _shown(index: pd.Index) -> str:

@@ -11,7 +11,6 @@ adopt     a table of another origin -> an Arrow-backed frame
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from evalframe.core import json_text
 from evalframe.core.columns import from_arrow
 from evalframe.core.errors import DatasetError, UnsupportedValueError
 from evalframe.core.nested import NotPlainError, Shape, plain, without_surrogates
+from evalframe.core.warn import warn
 from evalframe.results import pandas_note
 from evalframe.results.stored import (
     Note,
@@ -176,10 +176,7 @@ def _attrs(frame: pd.DataFrame) -> list[tuple[Any, Any]]:
         except NotPlainError as exc:
             left_out.append(f"{key!r} ({exc.what})")
     if left_out:
-        warnings.warn(
-            f"Not written: frame.attrs {', '.join(left_out)}. A file keeps what JSON text can.",
-            stacklevel=4,
-        )
+        warn(f"Not written: frame.attrs {', '.join(left_out)}. A file keeps what JSON text can.")
     return kept
 
 

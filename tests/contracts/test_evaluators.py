@@ -28,6 +28,7 @@ from evalframe.evaluators.vectorized import place
 
 FIELDS = ["label", "score", "explanation", "metadata", "error"]
 NO_REFERENCE = "skipped: no reference"
+EMPTY_REFERENCE = "skipped: empty reference"
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Case:
             return NO_REFERENCE
         if output is None:
             return False
-        return bool(self.law(output, reference) if self.pairs else self.law(output))
+        found = self.law(output, reference) if self.pairs else self.law(output)
+        return found if isinstance(found, str) else bool(found)
 
     def frame(self, outputs, references):
         """The columns it reads, and no others."""
@@ -91,9 +93,10 @@ CASES = {
     ),
     "contains-text": Case(ef.Contains("a", name="has_a"), lambda o: "a" in o),
     "contains-case": Case(ef.Contains("SS", ignore_case=True), lambda o: "ss" in o.casefold()),
-    "contains-reference": Case(ef.Contains(), lambda o, r: r in o),
+    "contains-reference": Case(ef.Contains(), lambda o, r: r in o if r else EMPTY_REFERENCE),
     "contains-reference-case": Case(
-        ef.Contains(ignore_case=True, mode="all"), lambda o, r: r.casefold() in o.casefold()
+        ef.Contains(ignore_case=True, mode="all"),
+        lambda o, r: r.casefold() in o.casefold() if r else EMPTY_REFERENCE,
     ),
     "regex": Case(ef.Regex("^[a-e]+ ?"), lambda o: re.search("^[a-e]+ ?", o)),
     "regex-case": Case(

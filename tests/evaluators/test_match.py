@@ -10,6 +10,7 @@ import pytest
 import evalframe as ef
 
 NO_REFERENCE = "skipped: no reference"
+EMPTY_REFERENCE = "skipped: empty reference"
 
 
 def test_h25_two_of_one_class_need_two_names():
@@ -68,15 +69,16 @@ def test_contains_looks_for_characters(judge, evaluator, output, found, given):
         pytest.param("a b", ["a", "b"], True, True, id="both"),
         pytest.param("a b", ["a", "c"], True, False, id="one"),
         pytest.param("a b", ("c", "d"), False, False, id="neither"),
-        pytest.param("a b", [], False, True, id="none-asked-for"),
+        pytest.param("a b", [], EMPTY_REFERENCE, EMPTY_REFERENCE, id="none-asked-for"),
         pytest.param("a b", "a", True, True, id="text"),
-        pytest.param("a b", "", True, True, id="empty-text"),
+        pytest.param("a b", "", EMPTY_REFERENCE, EMPTY_REFERENCE, id="empty-text"),
+        pytest.param("a b", ["", "c"], False, False, id="empty-text-among-others"),
         pytest.param(None, ["a"], False, False, id="null-output"),
         pytest.param("a b", None, NO_REFERENCE, NO_REFERENCE, id="null-reference"),
     ],
 )
 def test_contains_takes_any_or_all_of_several_references(judge, output, reference, some, every):
-    """Empty lists and texts are as Python's any, all and in have them."""
+    """An empty text says nothing: it is left out, and a reference of nothing else is skipped."""
     columns = [output, "x"], [reference, ["x"]]
 
     assert judge(ef.Contains(), *columns) == [some, True]
