@@ -10,26 +10,20 @@ from collections.abc import Hashable
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from evalframe.analysis.failures import failure_lines
-from evalframe.core import schema
-from evalframe.core.columns import TEXT, backed
-from evalframe.core.errors import ColumnNotFoundError
-from evalframe.core.mapping import RoleMapping
 from evalframe.core.namespace import Namespace
-from evalframe.core.run_info import EvaluatorInfo, RunInfo, mapping_for_attrs, remembered
+from evalframe.core.run_info import EvaluatorInfo, RunInfo, mapping_for_attrs
 from evalframe.data.dataset import Dataset
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.local import LocalRun
 from evalframe.engines.plan import Plan
 from evalframe.engines.prepare import Preparation, check_options
 from evalframe.engines.progress import Progress
-from evalframe.results.builder import Builder, assembled
+from evalframe.engines.roles import missing_columns, role_mapping, rows_without_output
+from evalframe.results.builder import Builder, assembled, repeated
 from evalframe.results.remember import remember, versions
-from evalframe.tasks.output import output_column
 
 DRY_RUN_ROWS = 10
 
@@ -51,14 +45,19 @@ class _Experiment:
             rows = DRY_RUN_ROWS if options["dry_run"] is True else options["dry_run"]
             self.dataset = self.dataset.head(rows)
             plain = plain.iloc[:rows] if plain is not None else None
-        self.mapping, more = _mapping(data, self.dataset, roles, has_task=task is not None)
+        self.mapping, more = role_mapping(
+            self.dataset,
+            roles,
+            is_dataset=isinstance(data, Dataset),
+            has_task=task is not None,
+        )
         columns = tuple(self.dataset.columns)
         names = Namespace(columns, self.mapping, has_task=task is not None)
         self.plan, self.drop = self._planned(names, task, evaluators, problems + more)
         self.base = self.dataset.to_pandas() if plain is None else plain
         repetitions = options["repetitions"]
         if repetitions > 1:
-            self.base = _repeated(self.base, repetitions)
+            self.base = repeated(self.base, repetitions)
         self.inputs = Inputs(self.dataset.column, names.row_columns, self.base.index, repetitions)
         made = [(e.name, e.evaluator.extras) for e in self.plan.evaluators]
         self.builder = Builder(made, self.plan.rows, details=options["details"])
@@ -76,14 +75,14 @@ class _Experiment:
         self, names: Namespace, task: Any, evaluators: Any, problems: list[str]
     ) -> tuple[Plan, list[Hashable]]:
         options = self.options
-        preparation = Preparation(names, self.dataset.column, problems, _missing(names))
+        preparation = Preparation(names, self.dataset.column, problems, missing_columns(names))
         planned_task = preparation.task(task)
         planned = preparation.evaluators(evaluators)
         preparation.collisions(overwrite=options["overwrite"], repeated=options["repetitions"] != 1)
         preparation.refuse()
         plan = Plan(
             rows=len(self.dataset) * options["repetitions"],
-            failed_rows=() if task is not None else self._failed_before(),
+            failed_rows=rows_without_output(self.dataset, names, options["repetitions"]),
             task=planned_task,
             evaluators=tuple(planned),
             concurrency=options["concurrency"],
@@ -93,33 +92,9 @@ class _Experiment:
         )
         return plan, preparation.drop
 
-    def _failed_before(self) -> tuple[int, ...]:
-        """Rows whose task failed in an earlier run: they have no output to evaluate."""
-        if schema.TASK_ERROR not in self.dataset.columns:
-            return ()
-        failed = self.dataset.column(schema.TASK_ERROR).series.notna().to_numpy()
-        times = self.options["repetitions"]
-        return tuple(int(row) for row in np.flatnonzero(np.repeat(failed, times)))
-
     def frame(self, *, partial: bool) -> pd.DataFrame:
         """The frame with everything that is finished."""
-        made: dict[str, Any] = {}
-        if self.plan.task is not None:
-            pump = self.run.pump
-            outputs, index = self.inputs.outputs, self.base.index
-            if partial:
-                # A call may have ended after the stop: it counts with its message, or not at all.
-                done = pump.finished_tasks
-                outputs = [value if row in done else None for row, value in enumerate(outputs)]
-            made[schema.OUTPUT] = output_column(outputs, index, self.plan.task.task.output)
-            errors = [
-                pump.task_errors.get(row)
-                or (None if row in pump.finished_tasks else schema.NOT_RUN)
-                for row in range(self.plan.rows)
-            ]
-            made[schema.TASK_ERROR] = pd.array(errors, dtype=TEXT)
-        made |= self.builder.columns()
-        frame: pd.DataFrame = assembled(self.base, made, self.drop)
+        frame = assembled(self.base, self.run.columns(partial=partial), self.drop)
         self._remember(frame, partial=partial)
         _last[:] = [frame]
         self.progress.close(failure_lines(frame) if self.progress.shown else [])
@@ -144,6 +119,7 @@ class _Experiment:
             mapping=mapping_for_attrs(self.mapping),
             tracebacks=self.run.tracebacks.texts,
             task=self.plan.task.task.name if self.plan.task else None,
+            task_version=self.plan.task.task.version if self.plan.task else None,
             partial=partial,
             versions=versions(),
         )
@@ -151,44 +127,10 @@ class _Experiment:
 
     def stopped(self, exc: BaseException) -> None:
         """Put what is finished on the exception that ended the run."""
-        frame = self.frame(partial=True)
-        with contextlib.suppress(AttributeError, TypeError):  # some exceptions take no attributes
+        # Whatever goes wrong here must not hide why the run ended.
+        with contextlib.suppress(Exception):
+            frame = self.frame(partial=True)
             exc.partial = frame  # type: ignore[attr-defined]
-
-
-def _mapping(
-    data: Any, dataset: Dataset, roles: dict[str, Any], *, has_task: bool
-) -> tuple[RoleMapping, list[str]]:
-    """Which column plays which role, and what is wrong with how that was said."""
-    given = {role: column for role, column in roles.items() if column is not None}
-    problems = []
-    if has_task and "output" in given:
-        problems.append(
-            "output= names a column of the data, but a task makes the output: leave one out."
-        )
-    if isinstance(data, Dataset) and given:
-        problems.append(
-            f"The Dataset has its mapping already: give {', '.join(given)} to Dataset(...)."
-        )
-        given = {}
-    before = remembered(dataset.attrs).role_mapping().within(dataset.columns)
-    both = {**before.given(), **dataset.mapping.given(), **given}
-    return RoleMapping.of(**{**both, "output": None} if has_task else both), problems
-
-
-def _missing(names: Namespace) -> ColumnNotFoundError | None:
-    try:
-        names.mapping.check(names.columns)
-    except ColumnNotFoundError as exc:
-        return exc
-    return None
-
-
-def _repeated(frame: pd.DataFrame, times: int) -> pd.DataFrame:
-    rows = np.repeat(np.arange(len(frame)), times)
-    repeated = frame.iloc[rows]
-    numbers = backed(pa.array(np.tile(np.arange(1, times + 1), len(frame))))
-    return assembled(repeated, {schema.REPETITION: numbers}, ())
 
 
 def run_experiment(

@@ -864,3 +864,202 @@ def test_a_name_that_is_no_text_is_refused_by_name(rows, evaluators):
     """A lone surrogate in a name cannot be written anywhere; the error says which name."""
     with pytest.raises(ef.EvalframeError, match="lone surrogate"):
         ef.run_experiment(rows, evaluators=evaluators)
+
+
+def test_a_returned_array_that_is_used_again_is_each_evaluators_own():
+    """What the user writes into a buffer later reaches no score."""
+    buffer = np.zeros(2)
+
+    @ef.evaluator(vectorized=True)
+    def low(output):
+        buffer[:] = 0.1
+        return buffer
+
+    @ef.evaluator(vectorized=True)
+    def high(output):
+        buffer[:] = 0.9
+        return pd.Series(buffer, index=output.index)
+
+    scored = ef.run_experiment([{"output": "a"}, {"output": "b"}], evaluators=[low, high])
+    buffer[:] = 0.5
+
+    assert scored.evals.scores.to_numpy(dtype=float).tolist() == [[0.1, 0.9], [0.1, 0.9]]
+
+
+def test_nobody_shares_an_index_or_attrs_with_the_callers_frame():
+    """Renaming the result's index, or filling its attrs, is nobody else's business."""
+    frame = pd.DataFrame({"output": ["a"]}, index=pd.Index([7], name="row"))
+    frame.attrs["note"] = {"k": [1]}
+
+    @ef.evaluator(vectorized=True)
+    def renaming(output):
+        output.index.name = "hacked"
+        return output == "a"
+
+    scored = ef.run_experiment(frame, evaluators=[renaming])
+    dataset = ef.Dataset(frame)
+    made = dataset.to_pandas()
+    made.index.name = scored.index.name = "changed"
+    scored.attrs["note"]["k"].append(2)
+
+    assert frame.index.name == dataset.index.name == "row"
+    assert frame.attrs == {"note": {"k": [1]}}
+
+
+def test_a_mask_with_labels_in_another_order_is_no_count_of_rows():
+    """An int64 index 0..n-1 holds labels: a mask in another order is refused, not misread."""
+    frame = pd.DataFrame({"x": [1, 2, 3]}, index=[2, 0, 1])
+
+    with pytest.raises(ef.DatasetError, match="another index"):
+        ef.Dataset(frame).filter(frame.sort_index()["x"] > 2)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(pd.Timestamp("2020-01-01 00:00:00.123456789"), id="timestamp"),
+        pytest.param([pd.Timedelta(5, "ns")], id="inside-a-list"),
+        pytest.param(np.datetime64(1, "ns"), id="numpy"),
+    ],
+)
+def test_a_nanosecond_in_a_python_object_is_refused_and_not_cut(value):
+    """It would come back as another time, from evaluators and from files."""
+    frame = pd.DataFrame({"output": pd.Series([value], dtype=object)})
+
+    with pytest.raises(ef.ExperimentError, match=r"row 0.*finer than a microsecond"):
+        ef.run_experiment(frame, evaluators={"x": lambda output: True})
+    with pytest.raises(ef.UnsupportedValueError, match="finer than a microsecond"):
+        ef.to_parquet(frame, "never.parquet")
+
+
+def deep(levels):
+    """A list inside lists."""
+    value = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_a_value_too_deep_to_keep_is_a_failed_task_or_refused_before():
+    """It never ends a run whose calls have been made, however deep its caller stands."""
+
+    def called_deep(levels):
+        if levels:
+            return called_deep(levels - 1)
+        return ef.run_experiment([{"input": 1}], lambda input: deep(480))
+
+    found = called_deep(300)
+
+    assert found["task.error"][0].startswith("invalid_result: the task returned a value nested")
+    with pytest.raises(ef.ExperimentError, match="nested deeper than 100 levels"):
+        ef.run_experiment([{"output": deep(600)}], evaluators={"x": lambda output: True})
+
+
+def test_a_map_that_no_dict_can_be_is_refused_before_the_run():
+    """A key that is there twice, or is no text, is named with its row."""
+    kind = pd.ArrowDtype(pa.map_(pa.string(), pa.int64()))
+    frame = pd.DataFrame({"output": pd.Series([[("a", 1)], [("a", 1), ("a", 2)]], dtype=kind)})
+
+    with pytest.raises(ef.ExperimentError, match="row 1: a map that has a key twice"):
+        ef.run_experiment(frame, evaluators={"x": lambda output: True})
+
+
+def test_a_row_that_got_its_output_after_its_task_failed_is_evaluated():
+    """An old task error leaves out rows without an output, for evaluators of that output."""
+
+    def half(input):
+        if input == "b":
+            message = "no"
+            raise ValueError(message)
+        return input
+
+    ran = ef.run_experiment(pd.DataFrame({"input": ["a", "b"], "other": ["x", "y"]}), half)
+    mended = ran.assign(output=["a", "b"])
+    said = {"said": lambda output: output}
+
+    left_out = ef.run_experiment(ran, evaluators=said)["eval.said.error"]
+    elsewhere = ef.run_experiment(ran, evaluators=said, output="other")["eval.said.label"]
+
+    assert left_out.tolist() == [pd.NA, "task_failed: not run, the task failed"]
+    assert elsewhere.tolist() == ["x", "y"]
+    assert ef.run_experiment(mended, evaluators=said)["eval.said.label"].tolist() == ["a", "b"]
+
+
+def test_results_of_another_output_never_stand_beside_a_new_one():
+    """A task that replaces the output needs its old results run again, or gone."""
+    said = {"said": lambda output: output}
+    first = ef.run_experiment([{"input": "a"}], lambda input: "old", said)
+
+    with pytest.raises(ef.ExperimentError, match="'said' for another output"):
+        ef.run_experiment(first, lambda input: "new", overwrite=True)
+    again = ef.run_experiment(first, lambda input: "new", said, overwrite=True)
+
+    assert again["eval.said.label"].tolist() == ["new"]
+
+
+def test_an_exception_arrives_with_its_own_context():
+    """With errors="raise" the user's traceback shows what led to it."""
+
+    def wrapped(output):
+        try:
+            return 1 / 0
+        except ZeroDivisionError:
+            raise ValueError("wrapped")  # noqa: B904, EM101 - the context is the point
+
+    with pytest.raises(ValueError, match="wrapped") as caught:
+        ef.run_experiment([{"output": "a"}], evaluators=[wrapped], errors="raise")
+
+    assert isinstance(caught.value.__context__, ZeroDivisionError)
+    assert not caught.value.__suppress_context__
+
+
+def test_context_variables_do_not_leak_between_vectorized_evaluators():
+    """Each call starts from the caller's context."""
+    variable = contextvars.ContextVar("experiment", default="caller")
+    seen = []
+
+    @ef.evaluator(vectorized=True)
+    def first(output):
+        variable.set("first")
+        return output == "a"
+
+    @ef.evaluator(vectorized=True)
+    def second(output):
+        seen.append(variable.get())
+        return output == "a"
+
+    ef.run_experiment([{"output": "a"}], evaluators=[first, second])
+
+    assert seen == ["caller"]
+
+
+def test_a_stopped_run_cancels_the_calls_in_flight():
+    """They would go on costing after the exception has arrived."""
+    started, cancelled, all_started = [], [], asyncio.Event()
+
+    async def slow(output):
+        if output == 0:
+            await all_started.wait()
+            message = "stop"
+            raise ValueError(message)
+        started.append(output)
+        if len(started) == 3:
+            all_started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(output)
+            raise
+
+    rows = [{"output": number} for number in range(4)]
+    with pytest.raises(ValueError, match="stop"):
+        ef.run_experiment(rows, evaluators=[slow], errors="raise", timeout=60)
+
+    assert sorted(cancelled) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("column", [{"a"}, pd.Series([1]), [["a"]]], ids=["set", "series", "list"])
+def test_a_role_that_is_no_column_name_is_refused_as_such(column):
+    """Not with an error from the depths of Python."""
+    with pytest.raises(ef.DatasetError, match="metadata= takes the name of a column"):
+        ef.run_experiment([{"output": "a"}], evaluators=[ef.ValidJSON()], metadata=column)

@@ -64,14 +64,6 @@ class CellColumns:
         arrays |= {name: nulls(count, schema.EXTRA_TYPES[kind]) for name, kind in extras.items()}
         return cls(arrays)
 
-    def cells(self, extras: Mapping[str, Any]) -> list[Cell]:
-        """The cells again, one by one; the inverse of `of`."""
-        fields = [self.arrays[name].to_pylist() for name in schema.FIELDS]
-        further = [self.arrays[name].to_pylist() for name in extras]
-        tails = zip(*further, strict=True) if further else ((),) * len(self)
-        rows = zip(*fields, strict=True)
-        return [Cell(*row)._replace(extras=tail) for row, tail in zip(rows, tails, strict=True)]
-
     def slice(self, start: int, length: int) -> CellColumns:
         """Some consecutive rows; nothing is copied."""
         return CellColumns({k: array.slice(start, length) for k, array in self.arrays.items()})

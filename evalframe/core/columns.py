@@ -106,6 +106,23 @@ class Column:
             _ = self._walk
         elif pa.types.is_temporal(self.native_type):
             self._check_times(pa.array(self.series.array, from_pandas=True))
+        elif _holds_maps(self.native_type):
+            self._check_maps()
+
+    def _check_maps(self) -> None:
+        """Maps are read as dicts: no key may be there twice, and all must be text."""
+        for rows in chunked(len(self.series)):
+            for row in range(rows.start, rows.stop):
+                try:
+                    (value,) = self.values(slice(row, row + 1))
+                    Shape().add(value)
+                except KeyError:
+                    what = "a map that has a key twice"
+                    raise UnsupportedValueError(
+                        _refusal(self.name, row, NotPlainError(what))
+                    ) from None
+                except NotPlainError as exc:
+                    raise UnsupportedValueError(_refusal(self.name, row, exc)) from None
 
     def _check_times(self, times: pa.Array | pa.ChunkedArray) -> None:
         """Python's times end with the year 9999, and count whole microseconds."""
@@ -169,7 +186,7 @@ class Column:
         array = self.stored().array
         if pa.types.is_floating(array.type):
             array = pc.if_else(pc.is_nan(array), None, array)
-        return pd.Series(backed(array), index=self.series.index, name=self.name)
+        return pd.Series(backed(array), index=self.series.index.view(), name=self.name)
 
     def arrow_backed(self) -> pd.Series:
         """The column with an Arrow dtype; as Python objects where only JSON text keeps it.
@@ -184,7 +201,7 @@ class Column:
         stored = self.stored() if self.arrow_type is not None else None
         if stored is None:
             return self._objects()
-        return pd.Series(backed(stored.array), index=self.series.index, name=self.name)
+        return pd.Series(backed(stored.array), index=self.series.index.view(), name=self.name)
 
     def stored(self) -> Stored:
         """The column for a file: a native Arrow array, or JSON text.
@@ -208,7 +225,7 @@ class Column:
         cells = np.empty(len(self.series), dtype=object)
         for rows in chunked(len(self.series)):
             cells[rows] = as_objects(self.values(rows))
-        return pd.Series(cells, index=self.series.index, name=self.name, dtype=object)
+        return pd.Series(cells, index=self.series.index.view(), name=self.name, dtype=object)
 
 
 class _Walk:
@@ -257,9 +274,12 @@ def _refusal(name: Hashable, row: int, exc: NotPlainError) -> str:
     )
 
 
-def chunked(length: int, size: int = CHUNK_ROWS) -> list[slice]:
+def chunked(length: int) -> list[slice]:
     """Slices that cover `length` rows; one empty slice when there are none."""
-    return [slice(start, min(start + size, length)) for start in range(0, max(length, 1), size)]
+    return [
+        slice(start, min(start + CHUNK_ROWS, length))
+        for start in range(0, max(length, 1), CHUNK_ROWS)
+    ]
 
 
 def as_objects(values: list[Any]) -> np.ndarray[Any, np.dtype[np.object_]]:
@@ -314,6 +334,12 @@ def _finer_than_python(times: pa.Array | pa.ChunkedArray) -> bool:
         return False
     ticks = times.cast(pa.int64()).drop_null().to_numpy()
     return bool((ticks % _NS_PER_US).any())
+
+
+def _holds_maps(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return True
+    return any(_holds_maps(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _is_whole(kind: pa.DataType) -> bool:

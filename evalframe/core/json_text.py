@@ -38,7 +38,12 @@ def decode(text: str) -> Any:
     Raises:
         ValueError: The text is not JSON.
     """
-    return json.loads(text, object_hook=_untagged if '"$' in text else None)
+    try:
+        return json.loads(text, object_hook=_untagged if '"$' in text else None)
+    except (TypeError, LookupError, ArithmeticError) as exc:
+        # A torn tag: no such zone, no such number, not the parts that it should have.
+        message = f"not a value that evalframe wrote: {exc}"
+        raise ValueError(message) from None
 
 
 def _tagged(value: Any) -> Any:

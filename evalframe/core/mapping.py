@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evalframe.core.errors import ColumnNotFoundError
+from evalframe.core.errors import ColumnNotFoundError, DatasetError
 from evalframe.core.names import ROLES
 
 
@@ -25,6 +25,14 @@ class RoleMapping:
     @classmethod
     def of(cls, **roles: Any) -> RoleMapping:
         """The mapping from keyword arguments; a list of metadata columns becomes a tuple."""
+        for role, column in roles.items():
+            parts = column if isinstance(column, (list, tuple)) else [column]
+            if not all(map(_is_label, parts)):
+                kind = type(column).__name__
+                message = (
+                    f"{role}= takes the name of a column, not a {kind}; metadata= also a list."
+                )
+                raise DatasetError(message)
         metadata = roles.get("metadata")
         if isinstance(metadata, list):
             roles["metadata"] = tuple(metadata)
@@ -60,3 +68,12 @@ class RoleMapping:
             if all(part in columns for part in parts):
                 kept[role] = column
         return RoleMapping(**kept)
+
+
+def _is_label(column: Any) -> bool:
+    """Whether it could be a column's name; a Series says that it is hashable, and is not."""
+    try:
+        hash(column)
+    except TypeError:
+        return False
+    return True

@@ -28,6 +28,8 @@ ATOMS = frozenset(
 )
 
 _INT64 = range(-(2**63), 2**63)
+# Deeper values would need more of Python's stack than a caller may have left.
+_DEEPEST = 100
 _INT64_MICROSECOND_DAYS = 106_000_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "�"
@@ -150,9 +152,10 @@ def _from_numpy(value: Any) -> Any:
         return list(value) if value.dtype.kind in "OmMV" or value.ndim > 1 else value.tolist()
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return _from_numpy_time(value)
-    if isinstance(value, (np.longdouble, np.clongdouble)):  # no Python twin: item() is itself
-        return float(value) if isinstance(value, np.longdouble) else _from_object(value)
-    return value.item()
+    item = value.item()
+    if isinstance(item, np.generic):  # longdouble has no Python twin: item() is itself
+        return _from_object(value) if isinstance(item, np.complexfloating) else float(item)
+    return item
 
 
 def _from_numpy_time(value: np.datetime64 | np.timedelta64) -> datetime | timedelta | None:
@@ -206,36 +209,36 @@ class Shape:
             NotPlainError: The value, or a part of it, cannot be kept; or one field holds
                 datetimes with and without a zone.
         """
-        try:
-            self._walk(value, "", self)
-        except RecursionError:
-            what = "a value nested too deeply, or inside itself,"
-            raise NotPlainError(what) from None
+        self._walk(value, "", self, 0)
 
-    def _walk(self, value: Any, where: str, root: Shape) -> None:
+    def _walk(self, value: Any, where: str, root: Shape, depth: int) -> None:
+        if depth > _DEEPEST:
+            what = f"a value nested deeper than {_DEEPEST} levels, or inside itself,"
+            raise NotPlainError(what)
         kind = type(value)
         if kind is str:
             self.kinds.add("str")
             if has_surrogate(value):
                 root.surrogates = True
         elif kind is dict:
-            self._walk_dict(value, where, root)
+            self._walk_dict(value, where, root, depth)
         elif kind is list or kind is tuple:
             self.kinds.add(kind.__name__)
             if self.item is None:
                 self.item = Shape()
             for item in value:
-                self.item._walk(item, where + "[]", root)  # noqa: SLF001 - same class
+                self.item._walk(item, where + "[]", root, depth + 1)  # noqa: SLF001 - same class
         elif kind in ATOMS:
             self._walk_atom(value, kind, where)
         else:
+            _refuse_nanoseconds(value, where)
             try:
                 value = lowered(value)
             except NotPlainError as exc:
                 raise NotPlainError(exc.what, where, exc.advice) from None
-            self._walk(value, where, root)
+            self._walk(value, where, root, depth)
 
-    def _walk_dict(self, value: dict[Any, Any], where: str, root: Shape) -> None:
+    def _walk_dict(self, value: dict[Any, Any], where: str, root: Shape, depth: int) -> None:
         self.kinds.add("dict")
         keys = tuple(value)
         if self.keys is None:
@@ -251,7 +254,7 @@ class Shape:
             field = self.fields.get(key)
             if field is None:
                 field = self.fields[key] = Shape()
-            field._walk(item, f"{where}.{key}", root)
+            field._walk(item, f"{where}.{key}", root, depth + 1)
 
     def _walk_atom(self, value: Any, kind: type, where: str) -> None:
         self.kinds.add(kind.__name__)
@@ -267,6 +270,20 @@ class Shape:
             if None in self.tz and len(self.tz) > 1:
                 what = "a datetime without a zone in a field that also holds ones with a zone"
                 raise NotPlainError(what, where, "Give all of them a zone, or none.")
+
+
+def _refuse_nanoseconds(value: Any, where: str) -> None:
+    """Python's times count microseconds: what is finer would be lost in silence."""
+    if isinstance(value, (np.datetime64, np.timedelta64)) and not np.isnat(value):
+        value = pd.Timestamp(value) if isinstance(value, np.datetime64) else pd.Timedelta(value)
+    if isinstance(value, pd.Timestamp):
+        finer = value.nanosecond
+    else:
+        finer = value.nanoseconds if isinstance(value, pd.Timedelta) else 0
+    if value is not pd.NaT and finer:
+        what = f"a time finer than a microsecond ({value})"
+        advice = "Round it, or keep a column of such times as datetime64[ns] or timedelta64[ns]."
+        raise NotPlainError(what, where, advice)
 
 
 def _has_instant(value: datetime) -> bool:

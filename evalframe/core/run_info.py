@@ -41,6 +41,7 @@ class RunInfo:
         evaluators: Name -> what is known of it, from all runs.
         tracebacks: Error cell -> the first traceback behind it, from all runs.
         task: Name of the newest task, if any run had one.
+        task_version: The mark its author gave it.
         partial: Whether the newest run was stopped before its end.
         versions: Packages of the newest run.
     """
@@ -53,6 +54,7 @@ class RunInfo:
     evaluators: dict[str, EvaluatorInfo] = field(default_factory=dict)
     tracebacks: dict[str, str] = field(default_factory=dict)
     task: str | None = None
+    task_version: str | None = None
     partial: bool = False
     versions: dict[str, str] = field(default_factory=dict)
 

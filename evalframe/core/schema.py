@@ -144,12 +144,6 @@ def is_failure(text: str) -> bool:
     return error_kind(text) not in (SKIPPED, TASK_FAILED)
 
 
-def collision(taken: Iterable[Hashable], made: Iterable[str]) -> list[str]:
-    """The columns that would be made although they are there already."""
-    there = set(taken)
-    return [name for name in made if name in there]
-
-
 def collision_problem(evaluator: str, names: list[str]) -> str:
     """What to say of result columns that are in the way."""
     return (

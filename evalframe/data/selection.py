@@ -16,6 +16,7 @@ from evalframe.core.mapping import RoleMapping
 from evalframe.core.names import ROW
 from evalframe.core.namespace import BindingError, Namespace, OutputSource
 from evalframe.core.nested import is_null
+from evalframe.core.positions import is_counting
 from evalframe.core.reading import source_values
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -67,7 +68,7 @@ def _given(mask: Any, index: pd.Index) -> Mask:
 
 
 def _fits(own: pd.Index, index: pd.Index) -> bool:
-    return own.equals(index) or own.equals(pd.RangeIndex(len(index)))
+    return own.equals(index) or is_counting(own)
 
 
 def _truth(cell: Any, row: int) -> bool:

@@ -34,6 +34,7 @@ def assembled(
     attrs: Mapping[Hashable, Any] | None = None,
 ) -> pd.DataFrame:
     """A frame of these columns, side by side and without a copy."""
+    index = index.view()  # of its own: renaming it renames nothing here
     aligned = {place: series.set_axis(index) for place, (_, series) in enumerate(columns)}
     frame = pd.DataFrame(aligned, index=index, copy=False)
     labels = [label for label, _ in columns]

@@ -233,7 +233,7 @@ class Driver:
 
     async def _thread_call(self, pool: DaemonThreads, call: _Settled, values: list[Any]) -> Any:
         context = self.context.copy()
-        future = pool.submit(partial(context.run, call.called, values))
+        future = pool.submit(lambda: context.run(call.called, values))
         future.add_done_callback(self._end_call)
         if self.plan.timeout is not None:
             done, _ = await asyncio.wait({future}, timeout=self.plan.timeout)

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from evalframe.core.binding import Argument, Binding, arranged
-from evalframe.core.columns import Column, Rows, series_of
+from evalframe.core.columns import Column, Rows, chunked, series_of
 from evalframe.core.namespace import ColumnSource, OutputSource, RowSource, Source
 from evalframe.core.nested import ATOMS, plain
 from evalframe.core.reading import source_values
@@ -133,15 +133,17 @@ class Inputs:
     ) -> dict[int, Any]:
         """Row -> value of a bound path or function; rows where it fails go into `failed`."""
         reads = binding.reads[argument.start : argument.start + argument.count]
-        everything = slice(0, len(self.index))
-        columns = [self.values(source, everything) for source in reads]
         blank = [None] * argument.start
         found: dict[int, Any] = {}
-        for row in map(int, rows):
-            try:
-                found[row] = argument.value([*blank, *(column[row] for column in columns)])
-            except Exception as exc:  # noqa: BLE001 - a user's function may raise anything
-                failed.setdefault(row, exc)
+        for chunk in chunked(len(self.index)):
+            here = rows[np.searchsorted(rows, chunk.start) : np.searchsorted(rows, chunk.stop)]
+            columns = [self.values(source, chunk) for source in reads] if len(here) else []
+            for row in map(int, here):
+                values = [column[row - chunk.start] for column in columns]
+                try:
+                    found[row] = argument.value([*blank, *values])
+                except Exception as exc:  # noqa: BLE001 - a user's function may raise anything
+                    failed.setdefault(row, exc)
         return found
 
     def _places(self, rows: slice) -> Rows:

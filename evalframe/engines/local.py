@@ -8,6 +8,10 @@ import contextlib
 import threading
 from typing import Any
 
+import pandas as pd
+
+from evalframe.core import schema
+from evalframe.core.columns import TEXT
 from evalframe.core.errors import ExperimentError
 from evalframe.engines.driver import Driver
 from evalframe.engines.faults import Tracebacks, stand_in
@@ -17,6 +21,7 @@ from evalframe.engines.plan import Plan
 from evalframe.engines.progress import Progress
 from evalframe.engines.pump import Pump, StoppedError
 from evalframe.results.builder import Builder
+from evalframe.tasks.output import output_column
 
 _STOP_SECONDS = 5.0
 
@@ -43,6 +48,29 @@ class LocalRun:
 
     def _driver(self) -> Driver:
         return Driver(self.plan, self.inputs, self.tracebacks, self.pump.inbox.put)
+
+    def columns(self, *, partial: bool) -> dict[str, Any]:
+        """All columns that the run makes: name -> pandas array or Series, in order.
+
+        Args:
+            partial: Whether the run was stopped before its end.
+        """
+        if self.plan.task is None:
+            return self.builder.columns()
+        pump, outputs = self.pump, self.inputs.outputs
+        done = pump.finished_tasks
+        if partial:
+            # A call may have ended after the stop: it counts with its message, or not at all.
+            outputs = [value if row in done else None for row, value in enumerate(outputs)]
+        errors = [
+            pump.task_errors.get(row) or (None if row in done else schema.NOT_RUN)
+            for row in range(self.plan.rows)
+        ]
+        return {
+            schema.OUTPUT: output_column(outputs, self.inputs.index, self.plan.task.task.output),
+            schema.TASK_ERROR: pd.array(errors, dtype=TEXT),
+            **self.builder.columns(),
+        }
 
     def run(self) -> None:
         """Run in the caller's thread, with the background loop beside it.
@@ -102,7 +130,9 @@ class LocalRun:
                 self._future.cancel()
             waiting.add(loop.create_task(worked.wait()))
             await asyncio.wait(waiting, timeout=_STOP_SECONDS)
-            self.pump.take_rest()
+            if worked.is_set():
+                # Else a call of the user's still holds the pump, which takes its own messages.
+                self.pump.take_rest()
         if isinstance(failure, StopIteration):
             raise stand_in(failure) from failure  # no coroutine can raise it
         if failure is not None:

@@ -189,6 +189,12 @@ class Preparation:
                 "The data already has a column 'output', and a task makes one. Pass "
                 "overwrite=True to replace it, leave the task out to evaluate it, or rename it."
             )
+        old = [name for name in schema.evaluators_in(columns) if name not in self.names]
+        if has_task and schema.OUTPUT in columns and old:
+            self.problems.append(
+                f"The frame has results of {listed(old)} for another output than the task will "
+                "make. Run these evaluators again too, or drop their columns (eval.<name>.*)."
+            )
         if has_task:
             self.drop += [name for name in (schema.OUTPUT, schema.TASK_ERROR) if name in columns]
         for name in self.names:

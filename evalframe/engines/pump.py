@@ -199,6 +199,9 @@ class Pump:
         results, seconds, details = called.results, called.seconds, self.plan.details
         try:
             for values in arguments:
+                if self.stop_asked:
+                    called.ended = StoppedError()
+                    break
                 started = time.perf_counter() if details else 0.0
                 try:
                     result = copied().run(function, *values)
@@ -209,7 +212,8 @@ class Pump:
                     failure = own_failure(exc)
                     results.append(self._failed(failure))
                     if self.plan.stop_at_failure:
-                        raise failure from failure.__cause__
+                        called.ended = failure
+                        break
                 finally:
                     if details:
                         seconds.append(time.perf_counter() - started)

@@ -41,10 +41,10 @@ class EvaluatorType(ABCMeta):
         own = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
         common = {key: kwargs.pop(key) for key in DECLARED if key in kwargs and key not in own}
         common = {key: value for key, value in common.items() if value is not None}
+        # Copies: a list that its owner goes on to change must not change a frozen evaluator.
+        args, kwargs = tuple(map(_kept, args)), {k: _kept(value) for k, value in kwargs.items()}
         self: Any = super().__call__(*args, **kwargs)
-        # Copies: a list that its owner goes on to change must not change repr, pickle, equality.
-        kept = tuple(map(_kept, args)), {key: _kept(value) for key, value in kwargs.items()}
-        object.__setattr__(self, "_arguments", (*kept, common))
+        object.__setattr__(self, "_arguments", (args, kwargs, common))
         object.__setattr__(self, "_bindings", {})
         for key, value in common.items():
             object.__setattr__(self, key, value)

@@ -81,7 +81,6 @@ def cells_of(
     label: pa.Array | None = None,
     score: pa.Array | None = None,
     explanation: pa.Array | None = None,
-    metadata: pa.Array | None = None,
     extras: Mapping[str, pa.Array] | None = None,
 ) -> CellColumns:
     """Columns of verdicts as cells; scores are checked, rows without a verdict are skipped.
@@ -92,7 +91,6 @@ def cells_of(
         score: Bool (gives the label too, where there is none) or any number; null is missing,
             NaN is a mistake.
         explanation: large_string; on a row without a verdict, the reason for having none.
-        metadata: large_string, JSON text.
         extras: Field -> array of its declared type.
     """
     given = next(column for column in (score, label) if column is not None)
@@ -107,7 +105,7 @@ def cells_of(
         schema.LABEL: empty if label is None else label,
         schema.SCORE: score,
         schema.EXPLANATION: empty if explanation is None else explanation,
-        schema.METADATA: empty if metadata is None else metadata,
+        schema.METADATA: empty,
         schema.ERROR: empty,
     }
     for name, kind in rules.extras.items():

@@ -340,4 +340,4 @@ def _extra(name: str, value: Any, kind: Any) -> Any:
             )
             raise InvalidResultError(message)
         return number
-    return text_of(value) if kind is str else kind(value)
+    return text_of(value) if isinstance(value, str) else kind(value)

@@ -24,6 +24,7 @@ from evalframe.core.cells import CellColumns
 from evalframe.core.columns import Column
 from evalframe.core.errors import listed
 from evalframe.core.nested import is_null
+from evalframe.core.positions import is_counting
 from evalframe.core.records import Skip
 from evalframe.evaluators.bulk import cells_of, normalize_all
 from evalframe.evaluators.normalize import InvalidResultError, Rules, describe
@@ -197,7 +198,7 @@ def _check_length(length: int, index: pd.Index) -> None:
 
 def _by_index(returned: Any, index: pd.Index) -> Any:
     found = returned.index
-    counts = isinstance(found, pd.RangeIndex) and found.start == 0 and found.step == 1
+    counts = is_counting(found)
     if counts and _counts_down(index) and not found.equals(index):
         message = (
             f"returned the index 0..{len(found) - 1}, which could be positions or the labels of "
@@ -230,6 +231,8 @@ def _shown(index: pd.Index) -> str:
 
 def _from_series(series: pd.Series) -> pa.Array | list[Any]:
     """Missing in a pandas result means skipped, NaN included."""
+    if isinstance(series.dtype, np.dtype):
+        series = series.copy()  # the user could change a NumPy buffer later
     column = Column(series.name, series)
     kind = column.native_type
     if kind is None or not (_is_number(kind) or _is_text(kind)):
@@ -246,7 +249,8 @@ def _from_numpy(array: np.ndarray[Any, Any], index: pd.Index) -> pa.Array | list
         raise InvalidResultError(message)
     _check_length(len(array), index)
     if array.dtype.kind in "bui" or array.dtype in (np.float64, np.float32):
-        return pa.array(array)  # not from_pandas: NaN here is a mistake, not a missing value
+        # A copy, which the user cannot change later; not from_pandas: NaN here is a mistake.
+        return pa.array(array.copy())
     # Times stay NumPy's, which are no scores: tolist() would make them integers.
     return list(array if array.dtype.kind in "OmM" else array.tolist())
 

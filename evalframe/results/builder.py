@@ -8,9 +8,12 @@ assembled  the user's frame with result columns after its own
 
 from __future__ import annotations
 
+import copy
+import threading
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -42,24 +45,28 @@ class Builder:
         self._empty: dict[pa.DataType, pa.Array] = {}
         self._open: list[dict[int, _OpenChunk]] = [{} for _ in evaluators]
         self._full: list[set[int]] = [set() for _ in evaluators]
+        # A pump that a user's call still holds may go on while the frame is made without it.
+        self._lock = threading.RLock()
         self._made: dict[str, Any] = {}
 
     def add(self, place: int, start: int, cells: CellColumns) -> None:
         """Cells of consecutive rows from `start` on; none of them was there before."""
-        self._parts[place].append((start, cells))
+        with self._lock:
+            self._parts[place].append((start, cells))
 
     def put(self, place: int, row: int, cell: Cell, seconds: float | None) -> None:
         """One cell; kept as it is until its chunk is full. To put it again changes nothing."""
-        chunks = self._open[place]
         start = row - row % CHUNK_ROWS
-        if start in self._full[place]:
-            return
-        if start not in chunks:
-            chunks[start] = _OpenChunk(min(CHUNK_ROWS, self._rows - start))
-        chunk = chunks[start]
-        chunk.put(row - start, cell, seconds)
-        if chunk.left == 0:
-            self._flush(place, start)
+        with self._lock:
+            chunks = self._open[place]
+            if start in self._full[place]:
+                return
+            if start not in chunks:
+                chunks[start] = _OpenChunk(min(CHUNK_ROWS, self._rows - start))
+            chunk = chunks[start]
+            chunk.put(row - start, cell, seconds)
+            if chunk.left == 0:
+                self._flush(place, start)
 
     def _flush(self, place: int, start: int) -> None:
         chunk = self._open[place][start]
@@ -160,6 +167,20 @@ class _OpenChunk:
         return found
 
 
+def repeated(frame: pd.DataFrame, times: int) -> pd.DataFrame:
+    """Each row so many times, with the column `repetition`, which counts from 1."""
+    rows = np.repeat(np.arange(len(frame)), times)
+    numbers = backed(pa.array(np.tile(np.arange(1, times + 1), len(frame))))
+    return assembled(frame.iloc[rows], {schema.REPETITION: numbers}, ())
+
+
+def _own(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # noqa: BLE001 - a user's object may refuse to be copied in any way
+        return value
+
+
 def assembled(
     frame: pd.DataFrame, columns: Mapping[str, Any], drop: Sequence[Hashable]
 ) -> pd.DataFrame:
@@ -176,5 +197,7 @@ def assembled(
     made = pd.DataFrame(dict(columns), index=frame.index, copy=False)
     joined = pd.concat([kept, made], axis=1)
     joined.columns.names = frame.columns.names
-    joined.attrs = dict(frame.attrs)
+    # An index and attrs of its own: renaming the one or filling the other reaches nobody else.
+    joined.index = frame.index.view()
+    joined.attrs = {key: _own(value) for key, value in frame.attrs.items()}
     return joined

@@ -39,6 +39,14 @@ def counts(errors: pd.Series) -> dict[str, int]:
     return {"valid": valid, "failed": failed, **left_out}
 
 
+def _still_there(frame: pd.DataFrame, traces: dict[str, str]) -> dict[str, str]:
+    """The tracebacks of errors that stand in the frame; those of replaced results go."""
+    names = [schema.column(name, schema.ERROR) for name in schema.evaluators_in(frame.columns)]
+    names += [schema.TASK_ERROR] if schema.TASK_ERROR in frame.columns else []
+    texts = set().union(*(frame[name].dropna().unique() for name in names))
+    return {error: trace for error, trace in traces.items() if error in texts}
+
+
 def remember(
     frame: pd.DataFrame,
     run: RunInfo,
@@ -58,6 +66,6 @@ def remember(
     known = {name: info for name, info in old.evaluators.items() if name in there}
     for name, info in evaluators.items():
         known[name] = replace(info, counts=counts(frame[schema.column(name, schema.ERROR)]))
-    traces = {**old.tracebacks, **run.tracebacks}
+    traces = _still_there(frame, {**old.tracebacks, **run.tracebacks})
     made = replace(run, evaluators=known, tracebacks=traces, task=run.task or old.task)
     frame.attrs = {**before, KEY: made.to_json()}

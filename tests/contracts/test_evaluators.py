@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evalframe as ef
+from evalframe.core import schema
 from evalframe.core.columns import Column
 from evalframe.evaluators.normalize import Rules
 from evalframe.evaluators.vectorized import place
@@ -467,7 +468,9 @@ def objects(values):
 def cells_of(case, frame):
     """The cells of the columns as they are given to it, with no check before."""
     columns = [Column(name, frame[name]).vector() for name in frame]
-    return place(case.evaluator.function(*columns), frame.index, Rules()).cells({})
+    found = place(case.evaluator.function(*columns), frame.index, Rules()).arrays
+    parts = (found[name].to_pylist() for name in (schema.LABEL, schema.SCORE, schema.ERROR))
+    return list(zip(*parts, strict=True))
 
 
 @every_case
@@ -480,10 +483,10 @@ def test_odd_values_are_judged_or_fail_for_themselves(case):
 
     alone = [cells_of(case, frame.iloc[[row]])[0] for row in range(len(pairs))]
     assert together == alone
-    kinds = {(cell.error or "valid").partition(":")[0] for cell in together}
+    kinds = {(error or "valid").partition(":")[0] for _, _, error in together}
     assert kinds <= {"valid", "skipped", "invalid_result"}
     nulls = [cell for cell, (output, _) in zip(together, pairs, strict=True) if output is None]
-    assert {cell.score for cell in nulls} <= {0.0, None}
+    assert {score for _, score, _ in nulls} <= {0.0, None}
 
 
 @every_case
@@ -537,6 +540,6 @@ def test_a_column_is_judged_as_the_law_judges_each_row(case, data):
     dtype = "double[pyarrow]" if case.numbers else "string"
     frame = case.frame(*(pd.Series([row[side] for row in rows], dtype=dtype) for side in (0, 1)))
 
-    found = [outcome(cell.label, cell.score, cell.error) for cell in cells_of(case, frame)]
+    found = [outcome(*cell) for cell in cells_of(case, frame)]
 
     assert found == [case.expected(*row) for row in rows]

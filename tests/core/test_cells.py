@@ -15,11 +15,17 @@ CELLS = [
 ]
 
 
+def listed(columns, extras=()):
+    """The cells of columns, one by one."""
+    fields = [columns.arrays[name].to_pylist() for name in (*schema.FIELDS, *extras)]
+    return [Cell(*row[:5], extras=tuple(row[5:])) for row in zip(*fields, strict=True)]
+
+
 def test_cells_come_back_from_their_columns():
     """A cell without extras comes back with a null for each; nothing else changes."""
     columns = CellColumns.of(CELLS, EXTRAS)
 
-    assert columns.cells(EXTRAS) == [
+    assert listed(columns, EXTRAS) == [
         CELLS[0],
         CELLS[1]._replace(extras=(None,) * 5),
         CELLS[2],
@@ -47,14 +53,14 @@ def test_rows_that_ended_alike_have_nothing_but_their_error(count):
     """A gap is a column of nulls and one reason, never a score."""
     columns = CellColumns.all_alike(count, "task_failed: no", {"hits": int})
 
-    assert columns.cells({"hits": int}) == [Cell(error="task_failed: no", extras=(None,))] * count
+    assert listed(columns, ["hits"]) == [Cell(error="task_failed: no", extras=(None,))] * count
 
 
 def test_a_slice_is_the_same_rows_of_every_column():
     """Start and length, as in Arrow."""
     columns = CellColumns.of(CELLS, EXTRAS)
 
-    assert columns.slice(1, 2).cells(EXTRAS) == columns.cells(EXTRAS)[1:]
+    assert listed(columns.slice(1, 2), EXTRAS) == listed(columns, EXTRAS)[1:]
 
 
 def test_latencies_stand_beside_the_cells():

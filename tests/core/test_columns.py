@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalframe.core.columns import (
+    CHUNK_ROWS,
     TEXT,
     Column,
     as_objects,
@@ -539,11 +540,13 @@ def test_python_values_become_a_vector():
 
 
 @pytest.mark.parametrize(
-    ("length", "sizes"), [(0, [0]), (3, [3]), (4, [4]), (9, [4, 4, 1])], ids=str
+    ("length", "sizes"),
+    [(0, [0]), (3, [3]), (CHUNK_ROWS, [CHUNK_ROWS]), (CHUNK_ROWS + 1, [CHUNK_ROWS, 1])],
+    ids=["none", "few", "full", "one-more"],
 )
 def test_chunks_cover_every_row_once(length, sizes):
     """An empty column has one empty chunk."""
-    rows = chunked(length, size=4)
+    rows = chunked(length)
 
     assert [part.stop - part.start for part in rows] == sizes
     assert [row for part in rows for row in range(part.start, part.stop)] == list(range(length))

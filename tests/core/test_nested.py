@@ -262,7 +262,7 @@ def test_a_value_inside_itself_is_refused():
     value = []
     value.append(value)
 
-    with pytest.raises(NotPlainError, match="nested too deeply, or inside itself"):
+    with pytest.raises(NotPlainError, match="nested deeper than 100 levels, or inside itself"):
         Shape().add(value)
 
 

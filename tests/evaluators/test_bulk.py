@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.records import Cell, EvaluationResult, skip
 from evalframe.evaluators.bulk import cells_of, normalize_all
@@ -19,16 +20,21 @@ RULES = Rules()
 EXTRAS = {"hits": int, "note": str}
 
 
+def listed(columns, extras=()):
+    """The cells of columns, one by one."""
+    fields = [columns.arrays[name].to_pylist() for name in (*schema.FIELDS, *extras)]
+    return [Cell(*row[:5], extras=tuple(row[5:])) for row in zip(*fields, strict=True)]
+
+
 def cells(values, rules=RULES):
     """The cells of values normalised as a whole."""
-    return normalize_all(values, rules).cells(rules.extras)
+    return listed(normalize_all(values, rules), rules.extras)
 
 
 def one_by_one(values, rules=RULES):
     """The cells of values normalised each by itself."""
-    return CellColumns.of([normalize(value, rules) for value in values], rules.extras).cells(
-        rules.extras
-    )
+    found = CellColumns.of([normalize(value, rules) for value in values], rules.extras)
+    return listed(found, rules.extras)
 
 
 FLOATS = st.one_of(
@@ -190,7 +196,7 @@ def test_arrow_columns_with_missing_parts_are_skipped_where_nothing_is_left(rows
     scores = pa.array([score for _, score in rows], pa.float64())
     reasons = pa.array(["why"] * len(rows), pa.large_string())
 
-    found = cells_of(RULES, label=labels, score=scores, explanation=reasons).cells({})
+    found = listed(cells_of(RULES, label=labels, score=scores, explanation=reasons))
 
     assert found == [
         normalize(
@@ -208,7 +214,7 @@ def test_a_long_reason_for_skipping_is_cut():
     reason = "x" * 5_000
     score, why = pa.array([None, 0.5], pa.float64()), pa.array([reason, reason], pa.large_string())
 
-    found = cells_of(RULES, score=score, explanation=why).cells({})
+    found = listed(cells_of(RULES, score=score, explanation=why))
 
     assert found == [normalize(skip(reason), RULES), Cell(None, 0.5, reason)]
     assert len(found[0].error) == 2_000
@@ -235,7 +241,7 @@ def test_arrow_bools_give_the_label_only_where_there_is_none():
         RULES, score=pa.array([True, False]), label=pa.array(["ok", None], pa.large_string())
     )
 
-    assert found.cells({}) == [Cell("ok", 1.0), Cell("False", 0.0)]
+    assert listed(found) == [Cell("ok", 1.0), Cell("False", 0.0)]
 
 
 def test_extras_of_a_failed_row_are_gone():

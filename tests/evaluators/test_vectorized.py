@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.columns import TEXT
 from evalframe.core.records import Cell
@@ -33,16 +34,21 @@ INDEXES = {
 }
 
 
+def listed(columns, extras=()):
+    """The cells of columns, one by one."""
+    fields = [columns.arrays[name].to_pylist() for name in (*schema.FIELDS, *extras)]
+    return [Cell(*row[:5], extras=tuple(row[5:])) for row in zip(*fields, strict=True)]
+
+
 def placed(returned, index=THREE, rules=RULES):
     """The cells, row by row."""
-    return place(returned, index, rules).cells(rules.extras)
+    return listed(place(returned, index, rules), rules.extras)
 
 
 def one_by_one(values, rules=RULES):
     """What each value alone would be."""
-    return CellColumns.of([normalize(value, rules) for value in values], rules.extras).cells(
-        rules.extras
-    )
+    found = CellColumns.of([normalize(value, rules) for value in values], rules.extras)
+    return listed(found, rules.extras)
 
 
 @pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES)

@@ -98,14 +98,16 @@ def test_an_evaluator_that_ran_again_is_remembered_as_it_is_now():
     assert (found.evaluators["a"].threshold, found.task) == (0.9, "new")
 
 
-def test_the_first_traceback_of_each_error_is_kept_over_runs():
-    """They are small, and the newest one of an equal error is as good."""
-    first, second = scored("a"), scored("a")
+def test_a_traceback_is_kept_as_long_as_its_error_stands_in_the_frame():
+    """The newest one of an equal error is as good; those of replaced results go."""
+    first = pd.DataFrame({"eval.a.error": errors(["e1", "e2"])})
+    second = pd.DataFrame({"eval.a.error": errors(["e2", "e3"])})
     remember(first, RunInfo(tracebacks={"e1": "t1", "e2": "t2"}), {}, {})
 
     remember(second, RunInfo(tracebacks={"e2": "t2, again", "e3": "t3"}), {}, first.attrs)
 
-    assert remembered(second.attrs).tracebacks == {"e1": "t1", "e2": "t2, again", "e3": "t3"}
+    assert remembered(first.attrs).tracebacks == {"e1": "t1", "e2": "t2"}
+    assert remembered(second.attrs).tracebacks == {"e2": "t2, again", "e3": "t3"}
 
 
 @pytest.mark.parametrize("before", [{}, {KEY: "{torn"}, {KEY: 3}], ids=["none", "torn", "number"])

@@ -1,0 +1,72 @@
+"""What the columns of a dataset are in one run: its mapping, and rows that have no output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evalframe.core import schema
+from evalframe.core.errors import ColumnNotFoundError
+from evalframe.core.mapping import RoleMapping
+from evalframe.core.namespace import BindingError, ColumnSource, Namespace
+from evalframe.core.run_info import remembered
+from evalframe.data.dataset import Dataset
+
+
+def role_mapping(
+    dataset: Dataset, roles: dict[str, Any], *, is_dataset: bool, has_task: bool
+) -> tuple[RoleMapping, list[str]]:
+    """Which column plays which role, and what is wrong with how that was said.
+
+    What is given now comes before the Dataset's own mapping, and that before what the frame
+    remembers of an earlier run.
+
+    Args:
+        dataset: The rows.
+        roles: Role -> column as given to the run, None where not.
+        is_dataset: Whether the user gave a Dataset, which has a mapping of its own.
+        has_task: Whether a task makes the output.
+    """
+    given = {role: column for role, column in roles.items() if column is not None}
+    problems = []
+    if has_task and schema.OUTPUT in given:
+        problems.append(
+            "output= names a column of the data, but a task makes the output: leave one out."
+        )
+    if is_dataset and given:
+        problems.append(
+            f"The Dataset has its mapping already: give {', '.join(given)} to Dataset(...)."
+        )
+        given = {}
+    before = remembered(dataset.attrs).role_mapping().within(dataset.columns)
+    both = {**before.given(), **dataset.mapping.given(), **given}
+    return RoleMapping.of(**{**both, schema.OUTPUT: None} if has_task else both), problems
+
+
+def missing_columns(names: Namespace) -> ColumnNotFoundError | None:
+    """The error of the roles whose column is not there, None if all are."""
+    try:
+        names.mapping.check(names.columns)
+    except ColumnNotFoundError as exc:
+        return exc
+    return None
+
+
+def rows_without_output(dataset: Dataset, names: Namespace, repetitions: int) -> tuple[int, ...]:
+    """Rows of the run whose task failed in an earlier one, and which got no output since.
+
+    They are left out by all evaluators, as in the run of the task, if the column `output` is
+    what plays the role of the output.
+    """
+    if names.has_task or schema.TASK_ERROR not in names.columns:
+        return ()
+    try:
+        source = names.resolve(schema.OUTPUT)
+    except BindingError:
+        return ()
+    if source != ColumnSource(schema.OUTPUT) or schema.OUTPUT not in names.columns:
+        return ()
+    failed = dataset.column(schema.TASK_ERROR).series.notna().to_numpy()
+    empty = dataset.column(schema.OUTPUT).series.isna().to_numpy()
+    return tuple(int(row) for row in np.flatnonzero(np.repeat(failed & empty, repetitions)))
