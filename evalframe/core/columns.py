@@ -185,7 +185,7 @@ class Column:
             return self._objects()
         array = self.stored().array
         if pa.types.is_floating(array.type):
-            array = pc.if_else(pc.is_nan(array), None, array)
+            array = nan_to_null(array)
         return pd.Series(backed(array), index=self.series.index.view(), name=self.name)
 
     def arrow_backed(self) -> pd.Series:
@@ -371,6 +371,13 @@ def _first_beyond_python(times: pa.Array | pa.ChunkedArray) -> int | None:
     return None
 
 
+def nan_to_null(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """A floating array in which what pandas takes for missing is null."""
+    if pa.types.is_float16(array.type):
+        array = array.cast(pa.float32())  # Arrow has few kernels for the small one
+    return pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+
+
 def _decoded(array: pa.Array | pa.ChunkedArray, *, safe: bool = False) -> list[Any]:
     kind = array.type
     if pa.types.is_dictionary(kind):
@@ -380,9 +387,7 @@ def _decoded(array: pa.Array | pa.ChunkedArray, *, safe: bool = False) -> list[A
     elif pa.types.is_duration(kind):
         array = array.cast(pa.duration("us"), safe=safe)
     elif pa.types.is_floating(kind):
-        if pa.types.is_float16(kind):
-            array = array.cast(pa.float32())
-        array = pc.if_else(pc.is_nan(array), None, array)
+        array = nan_to_null(array)
     if not pa.types.is_nested(kind):
         return list(array.to_pylist())
     return [plain(value) for value in array.to_pylist(maps_as_pydicts="strict")]

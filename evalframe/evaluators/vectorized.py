@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from evalframe.core import schema
 from evalframe.core.cells import CellColumns
-from evalframe.core.columns import Column
+from evalframe.core.columns import Column, nan_to_null
 from evalframe.core.errors import listed
 from evalframe.core.nested import is_null
 from evalframe.core.positions import is_counting
@@ -239,7 +239,7 @@ def _from_series(series: pd.Series) -> pa.Array | list[Any]:
         return [None if is_null(value) else value for value in series.astype(object).tolist()]
     array = _one(column.stored().array)
     if pa.types.is_floating(array.type):
-        array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+        array = nan_to_null(array)
     return array.cast(schema.TEXT) if _is_text(kind) else array
 
 
