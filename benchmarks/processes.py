@@ -147,6 +147,10 @@ class Figures:
         """CPU against the yardstick's in the same round: the median of these ratios."""
         return median(mine / its for mine, its in zip(self.cpu, yardstick.cpu, strict=True))
 
+    def wall_ratio(self, yardstick: Figures) -> float:
+        """The same for wall time."""
+        return median(mine / its for mine, its in zip(self.wall, yardstick.wall, strict=True))
+
 
 def interleave(workers: Sequence[Worker], rows: int, rounds: int) -> dict[str, Figures | str]:
     """Let every worker run once per round, nothing else of ours running meanwhile.

@@ -106,11 +106,12 @@ def grid(head: list[str], lines: list[list[str]], left: tuple[int, ...]) -> str:
     return "\n".join([row(head), row(rule), *(row(line) for line in lines)])
 
 
-def machine() -> str:
-    """Describe the machine and the versions, without names of hosts or folders."""
+def machine(*further: str) -> str:
+    """Describe the machine and the versions, of further packages too; no hosts or folders."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     versions = ", ".join(
-        f"{name} {importlib.metadata.version(name)}" for name in ("pandas", "pyarrow", "pydantic")
+        f"{name} {importlib.metadata.version(name)}"
+        for name in ("pandas", "pyarrow", "pydantic", *further)
     )
     return (
         f"{os.cpu_count()} cores, {round(pages / 2**30)} GiB, {platform.system()}, "

@@ -9,6 +9,8 @@ from evalframe.accessor import EvalsAccessor as _EvalsAccessor  # noqa: F401 - r
 from evalframe.analysis.failures import failures
 from evalframe.analysis.scores import passed, scores
 from evalframe.analysis.summary import summary
+from evalframe.analysis.usage import usage
+from evalframe.configured import load_experiment
 from evalframe.core.errors import (
     CellError,
     ColumnNotFoundError,
@@ -23,18 +25,24 @@ from evalframe.core.records import EvaluationResult, skip
 from evalframe.data.dataset import Dataset
 from evalframe.data.example import ContextChunk, Example
 from evalframe.evaluators.base import Evaluator
+from evalframe.evaluators.config import ConfigError, load_evaluators
 from evalframe.evaluators.exact_match import ExactMatch
 from evalframe.evaluators.function import evaluator
+from evalframe.evaluators.judge import LLMJudge
 from evalframe.evaluators.match import Contains, OneOf, Regex
 from evalframe.evaluators.numeric import NumericClose
 from evalframe.evaluators.valid_json import ValidJSON
 from evalframe.experiment import arun_experiment, last_run, run_experiment
+from evalframe.llm.model import Model
 from evalframe.results.parquet import read_parquet, to_parquet
+from evalframe.tasks.chat import ChatTask
 from evalframe.tasks.task import task
 
 __all__ = [
     "CellError",
+    "ChatTask",
     "ColumnNotFoundError",
+    "ConfigError",
     "Contains",
     "ContextChunk",
     "Dataset",
@@ -45,7 +53,9 @@ __all__ = [
     "ExactMatch",
     "Example",
     "ExperimentError",
+    "LLMJudge",
     "MissingExtraError",
+    "Model",
     "NumericClose",
     "OneOf",
     "Regex",
@@ -56,6 +66,8 @@ __all__ = [
     "evaluator",
     "failures",
     "last_run",
+    "load_evaluators",
+    "load_experiment",
     "passed",
     "read_parquet",
     "run_experiment",
@@ -64,4 +76,5 @@ __all__ = [
     "summary",
     "task",
     "to_parquet",
+    "usage",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 
 import pandas as pd
 
-from evalframe.analysis import failures, scores, summary
+from evalframe.analysis import failures, scores, summary, usage
 from evalframe.core import schema
 from evalframe.core.errors import EvalframeError, listed, nearest
 from evalframe.results import parquet
@@ -83,6 +83,10 @@ class EvalsAccessor:
     def summary(self) -> pd.DataFrame:
         """One row per evaluator. See `evalframe.summary`."""
         return summary.summary(self._frame)
+
+    def usage(self) -> pd.DataFrame:
+        """What models were asked and what it cost. See `evalframe.usage`."""
+        return usage.usage(self._frame)
 
     def to_parquet(self, path: str | os.PathLike[str], drop: Sequence[Hashable] = ()) -> None:
         """Write the whole frame to a file. See `evalframe.to_parquet`.

@@ -6,7 +6,10 @@ data in (Dataset) -> plan (checked) -> local run (cells) -> frame out (columns, 
 from __future__ import annotations
 
 import contextlib
+import os
+import warnings
 from collections.abc import Hashable
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,7 +22,7 @@ from evalframe.data.dataset import Dataset
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.local import LocalRun
 from evalframe.engines.plan import Plan
-from evalframe.engines.prepare import Preparation, check_options
+from evalframe.engines.prepare import Preparation, check_options, opened_cache
 from evalframe.engines.progress import Progress
 from evalframe.engines.roles import missing_columns, role_mapping, rows_without_output
 from evalframe.results.builder import Builder, assembled, repeated
@@ -59,11 +62,13 @@ class _Experiment:
         if repetitions > 1:
             self.base = repeated(self.base, repetitions)
         self.inputs = Inputs(self.dataset.column, names.row_columns, self.base.index, repetitions)
-        made = [(e.name, e.evaluator.extras) for e in self.plan.evaluators]
+        made = [(e.name, e.further) for e in self.plan.evaluators]
         self.builder = Builder(made, self.plan.rows, details=options["details"])
         cells = self.plan.rows * (len(made) + (self.plan.task is not None))
         name = self.experiment_name
         self.progress = Progress(cells, name, enabled=options["progress"])
+        # Last: whatever fails before leaves no file open, and makes none.
+        self.plan = replace(self.plan, cache=opened_cache(options["cache"]))
         self.run = LocalRun(self.plan, self.inputs, self.builder, self.progress)
 
     @property
@@ -75,7 +80,13 @@ class _Experiment:
         self, names: Namespace, task: Any, evaluators: Any, problems: list[str]
     ) -> tuple[Plan, list[Hashable]]:
         options = self.options
-        preparation = Preparation(names, self.dataset.column, problems, missing_columns(names))
+        preparation = Preparation(
+            names,
+            self.dataset.column,
+            problems,
+            missing_columns(names),
+            details=options["details"] is True,
+        )
         planned_task = preparation.task(task)
         planned = preparation.evaluators(evaluators)
         preparation.collisions(overwrite=options["overwrite"], repeated=options["repetitions"] != 1)
@@ -89,6 +100,7 @@ class _Experiment:
             timeout=options["timeout"],
             stop_at_failure=options["errors"] == "raise",
             details=options["details"],
+            repetitions=options["repetitions"],
         )
         return plan, preparation.drop
 
@@ -122,8 +134,29 @@ class _Experiment:
             task_version=self.plan.task.task.version if self.plan.task else None,
             partial=partial,
             versions=versions(),
+            usage=self._usage(),
         )
         remember(frame, info, infos, self.base.attrs)
+
+    def _usage(self) -> dict[str, dict[str, Any]]:
+        driver = self.run.driver
+        spent = {} if driver is None else driver.session.spent
+        return {
+            who: {**asdict(facts), "models": sorted(facts.models)} for who, facts in spent.items()
+        }
+
+    def ended(self) -> pd.DataFrame:
+        """The whole frame; what the user should know of the models is said once."""
+        frame = self.frame(partial=False)
+        self.close()
+        for note in [] if self.run.driver is None else self.run.driver.session.notes:
+            warnings.warn(note, stacklevel=3)
+        return frame
+
+    def close(self) -> None:
+        """Close the cache."""
+        if self.plan.cache is not None:
+            self.plan.cache.close()
 
     def stopped(self, exc: BaseException) -> None:
         """Put what is finished on the exception that ended the run."""
@@ -131,6 +164,7 @@ class _Experiment:
         with contextlib.suppress(Exception):
             frame = self.frame(partial=True)
             exc.partial = frame  # type: ignore[attr-defined]
+        self.close()
 
 
 def run_experiment(
@@ -150,6 +184,7 @@ def run_experiment(
     repetitions: int = 1,
     dry_run: bool | int = False,
     details: bool = False,
+    cache: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
     """The dataset as a frame, with the results of task and evaluators as new columns.
@@ -177,7 +212,8 @@ def run_experiment(
         repetitions: How often each row is run; a row's repetitions stand together.
         dry_run: True: the first 10 rows only; a number: the first so many.
         details: Add `eval.<name>.latency_s`, in seconds (a vectorized call's time is shared
-            equally by its rows).
+            equally by its rows), and for judges tokens, `cost` and `from_cache`.
+        cache: File in which replies of models are kept, so that no question is paid for twice.
         progress: Show a bar, where stderr is a terminal or a notebook.
 
     Returns:
@@ -208,7 +244,7 @@ def run_experiment(
     experiment = _experiment(arguments)
     try:
         experiment.run.run()
-        return experiment.frame(partial=False)
+        return experiment.ended()
     except BaseException as exc:
         experiment.stopped(exc)
         raise
@@ -231,6 +267,7 @@ async def arun_experiment(
     repetitions: int = 1,
     dry_run: bool | int = False,
     details: bool = False,
+    cache: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
     """As `run_experiment`, on the running event loop; sync evaluators run in one worker thread.
@@ -251,6 +288,7 @@ async def arun_experiment(
         repetitions: See there.
         dry_run: See there.
         details: See there.
+        cache: See there.
         progress: See there.
 
     Returns:
@@ -274,7 +312,7 @@ async def arun_experiment(
     experiment = _experiment(arguments)
     try:
         await experiment.run.arun()
-        return experiment.frame(partial=False)
+        return experiment.ended()
     except BaseException as exc:
         experiment.stopped(exc)
         raise

@@ -8,10 +8,13 @@ Hypothesis uses the same examples on every run in CI, and no deadline anywhere: 
 machine's pauses are no finding.
 """
 
+import contextlib
 import os
 
 import pytest
 from hypothesis import settings
+
+from evalframe.testing import ChatServer
 
 IN_CI = os.environ.get("CI", "").lower() == "true"
 
@@ -21,6 +24,13 @@ ALLOWED_SKIPS = frozenset({REAL_DATA})
 settings.register_profile("ci", derandomize=True, database=None, deadline=None)
 settings.register_profile("local", deadline=None)
 settings.load_profile("ci" if IN_CI else "local")
+
+
+@pytest.fixture
+def serve():
+    """Start scripted servers, which end with the test: `serve(script, **options)`."""
+    with contextlib.ExitStack() as stack:
+        yield lambda script, **options: stack.enter_context(ChatServer(script, **options))
 
 
 def pytest_collection_modifyitems(items):

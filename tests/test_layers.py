@@ -34,6 +34,7 @@ RUNGS = {
     "estimate": 4,
     "stream": 4,
     "accessor": 5,
+    "configured": 5,
     "cli": 5,
     "demo": 5,
     "testing": 5,
@@ -44,11 +45,16 @@ TOP_RUNG = max(RUNGS.values())
 
 EVERYWHERE = frozenset({"numpy", "pandas", "pyarrow", "pydantic"})
 OWNERS = {
+    "aiohttp": {"llm/openai.py"},
+    "httpx2": {"llm/openai.py"},
     "ipywidgets": {"engines/progress.py"},
-    "jinja2": {"llm/prompts.py", "analysis/report.py"},
+    "jinja2": {"llm/prompts.py", "llm/sandbox.py", "analysis/report.py"},
+    "jsonschema": {"llm/structured.py"},
     "matplotlib": {"analysis/plots.py"},
     "openai": {"llm/openai.py"},
+    "referencing": {"llm/structured.py"},
     "tqdm": {"engines/progress.py"},
+    "yaml": {"evaluators/config.py"},
 }
 IMPORTERS = frozenset({"__import__", "find_spec", "import_module", "optional"})
 

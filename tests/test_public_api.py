@@ -14,7 +14,9 @@ import evalframe
 
 PUBLIC = [
     "CellError",
+    "ChatTask",
     "ColumnNotFoundError",
+    "ConfigError",
     "Contains",
     "ContextChunk",
     "Dataset",
@@ -25,7 +27,9 @@ PUBLIC = [
     "ExactMatch",
     "Example",
     "ExperimentError",
+    "LLMJudge",
     "MissingExtraError",
+    "Model",
     "NumericClose",
     "OneOf",
     "Regex",
@@ -36,6 +40,8 @@ PUBLIC = [
     "evaluator",
     "failures",
     "last_run",
+    "load_evaluators",
+    "load_experiment",
     "passed",
     "read_parquet",
     "run_experiment",
@@ -44,6 +50,7 @@ PUBLIC = [
     "summary",
     "task",
     "to_parquet",
+    "usage",
 ]
 
 

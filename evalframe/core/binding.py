@@ -125,6 +125,14 @@ def arranged(
     return positional, named
 
 
+def _always() -> bool:
+    return True
+
+
+def _nothing() -> None:
+    return None
+
+
 def _step(value: Any, key: str, path: str) -> Any:
     if isinstance(value, dict):
         if key in value:
@@ -163,6 +171,36 @@ def bind(
     return _Binder(namespace, what, fallback, dict(overrides or {})).bind(function)
 
 
+def bind_fields(
+    names: Sequence[str],
+    namespace: Namespace,
+    *,
+    what: str,
+    whole_row: bool,
+    condition: Callable[..., Any] | None,
+    overrides: Mapping[str, Any],
+) -> Binding:
+    """Give every field of a template its source.
+
+    The call takes two arguments by position, the condition's result (True without one) and the
+    row (None if it is not read), and each field by keyword.
+
+    Args:
+        names: The fields.
+        namespace: The names on offer.
+        what: How to call the judge in messages.
+        whole_row: Whether the row is read as a whole.
+        condition: A function bound like an evaluator's.
+        overrides: Field -> column, path or function of the row, from `.bind`.
+
+    Raises:
+        BindingError: With every field that binds to nothing.
+    """
+    return _Binder(namespace, what, "output", dict(overrides)).bind_fields(
+        names, whole_row=whole_row, condition=condition
+    )
+
+
 class _Binder:
     def __init__(
         self, namespace: Namespace, what: str, fallback: str, overrides: dict[str, Any]
@@ -175,6 +213,7 @@ class _Binder:
         self.arguments: list[Argument] = []
         self.problems: list[str] = []
         self.gap = False
+        self.noun = "parameter"
 
     def bind(self, function: Callable[..., Any]) -> Binding:
         parameters = self._parameters(function)
@@ -199,6 +238,50 @@ class _Binder:
         if self.problems:
             raise BindingError(self.problems)
         return Binding(tuple(self.reads), tuple(self.arguments))
+
+    def bind_fields(
+        self, names: Sequence[str], *, whole_row: bool, condition: Callable[..., Any] | None
+    ) -> Binding:
+        self.noun = "field"
+        self._add_condition(condition)
+        if whole_row:
+            self._place(RowSource(), None)
+        else:
+            self.arguments.append(Argument(None, len(self.reads), function=_nothing, count=0))
+        unused = [name for name in self.overrides if name not in names]
+        if unused:
+            self.problems.append(
+                f"{self.what} reads no {listed(unused)}; it reads {listed(names)}."
+            )
+        for name in names:
+            try:
+                if name in self.overrides:
+                    self._add_override(name, name)
+                else:
+                    source = self.namespace.resolve(name)
+                    if source is None:
+                        source = self._fallback(name, is_sole=False, starred=False)
+                    self._place(source, name)
+            except BindingError as exc:
+                self.problems += [f"{self.what}: {text}" for text in exc.problems]
+        if self.problems:
+            raise BindingError(self.problems)
+        return Binding(tuple(self.reads), tuple(self.arguments))
+
+    def _add_condition(self, condition: Callable[..., Any] | None) -> None:
+        if condition is None:
+            self.arguments.append(Argument(None, 0, function=_always, count=0))
+            return
+        try:
+            what = f"run_if of {self.what}"
+            inner = bind(condition, self.namespace, what=what, fallback="output")
+        except BindingError as exc:
+            self.problems += exc.problems
+            return
+        self.reads += inner.reads
+        self.arguments.append(
+            Argument(None, 0, function=inner.caller(condition), count=len(inner.reads))
+        )
 
     def _parameters(self, function: Callable[..., Any]) -> list[inspect.Parameter]:
         try:
@@ -254,7 +337,7 @@ class _Binder:
             return source
         wanted = self.fallback if is_sole and near is None else name
         role = canonical(wanted)
-        text = f"parameter {name!r} binds to nothing"
+        text = f"{self.noun} {name!r} binds to nothing"
         if wanted != name:
             text += f" (a sole parameter with an unknown name gets the {wanted})"
         if role in ROLES:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -35,12 +34,12 @@ class CellColumns:
     arrays: Mapping[str, pa.Array]
 
     @classmethod
-    def of(cls, cells: Sequence[Cell], extras: Mapping[str, Any]) -> CellColumns:
+    def of(cls, cells: Sequence[Cell], further: Mapping[str, pa.DataType]) -> CellColumns:
         """The columns of cells in their strict form.
 
         Args:
             cells: One per row.
-            extras: The evaluator's declared extras; `Cell.extras` are in their order.
+            further: The evaluator's columns beyond the five; `Cell.extras` are in their order.
         """
         fields = [*schema.FIELDS.items()]
         columns = list(zip(*cells, strict=True)) if cells else [()] * (len(fields) + 1)
@@ -48,20 +47,20 @@ class CellColumns:
             name: pa.array(column, type=kind)
             for (name, kind), column in zip(fields, columns, strict=False)
         }
-        if extras:
-            none = (None,) * len(extras)
+        if further:
+            none = (None,) * len(further)
             rows = [cell.extras or none for cell in cells]
-            values = list(zip(*rows, strict=True)) if rows else [()] * len(extras)
-            for (name, kind), column in zip(extras.items(), values, strict=True):
-                arrays[name] = pa.array(column, type=schema.EXTRA_TYPES[kind])
+            values = list(zip(*rows, strict=True)) if rows else [()] * len(further)
+            for (name, kind), column in zip(further.items(), values, strict=True):
+                arrays[name] = pa.array(column, type=kind)
         return cls(arrays)
 
     @classmethod
-    def all_alike(cls, count: int, error: str, extras: Mapping[str, Any]) -> CellColumns:
+    def all_alike(cls, count: int, error: str, further: Mapping[str, pa.DataType]) -> CellColumns:
         """`count` rows that all ended in the same error or skip."""
         arrays = {name: nulls(count, kind) for name, kind in schema.FIELDS.items()}
         arrays[schema.ERROR] = pa.repeat(pa.scalar(error, schema.TEXT), count)
-        arrays |= {name: nulls(count, schema.EXTRA_TYPES[kind]) for name, kind in extras.items()}
+        arrays |= {name: nulls(count, kind) for name, kind in further.items()}
         return cls(arrays)
 
     def slice(self, start: int, length: int) -> CellColumns:

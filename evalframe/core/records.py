@@ -2,6 +2,7 @@
 
 EvaluationResult   label, score, explanation, metadata and extras, as the user gives them
 Skip               "no verdict for this row, for this reason"
+CallError          a failed call that knows its kind
 Cell               the strict form of one cell
 """
 
@@ -74,6 +75,15 @@ def skip(reason: str) -> Skip:
         message = f"skip() needs the reason as text, not {reason!r}. Write ef.skip('no contexts')."
         raise TypeError(message)
     return Skip(reason)
+
+
+class CallError(Exception):
+    """A call that failed for a known reason; `kind` is that of its error cell."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        """Keep the kind."""
+        super().__init__(message)
+        self.kind = kind
 
 
 class Cell(NamedTuple):

@@ -44,6 +44,7 @@ class RunInfo:
         task_version: The mark its author gave it.
         partial: Whether the newest run was stopped before its end.
         versions: Packages of the newest run.
+        usage: Judge, or "<task>" -> what its newest run has cost.
     """
 
     experiment_name: str | None = None
@@ -57,6 +58,7 @@ class RunInfo:
     task_version: str | None = None
     partial: bool = False
     versions: dict[str, str] = field(default_factory=dict)
+    usage: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The JSON text for attrs."""

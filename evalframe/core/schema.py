@@ -22,6 +22,16 @@ METADATA = "metadata"
 ERROR = "error"
 LATENCY = "latency_s"
 
+REPLY = "reply"
+RAW_SCORE = "raw_score"
+CONFIDENCE = "confidence"
+COVERAGE = "coverage"
+PROMPT_TOKENS = "prompt_tokens"
+COMPLETION_TOKENS = "completion_tokens"
+CACHED_TOKENS = "cached_tokens"
+COST = "cost"
+FROM_CACHE = "from_cache"
+
 OUTPUT = "output"
 TASK_ERROR = "task.error"
 REPETITION = "repetition"
@@ -37,14 +47,21 @@ FIELDS: dict[str, pa.DataType] = {
     ERROR: TEXT,
 }
 DETAILS: dict[str, pa.DataType] = {LATENCY: NUMBER}
+JUDGE_DETAILS: dict[str, pa.DataType] = {
+    PROMPT_TOKENS: pa.int64(),
+    COMPLETION_TOKENS: pa.int64(),
+    CACHED_TOKENS: pa.int64(),
+    COST: NUMBER,
+    FROM_CACHE: pa.bool_(),
+}
 
 # Names that later columns of every evaluator have, or will have: no extra may take them.
 RESERVED = frozenset(
     {
         *FIELDS,
         *DETAILS,
-        *("fingerprint", "prompt_tokens", "completion_tokens", "cached_tokens", "cost"),
-        *("from_cache", "reply", "raw_score", "confidence", "coverage"),
+        *JUDGE_DETAILS,
+        *("fingerprint", REPLY, RAW_SCORE, CONFIDENCE, COVERAGE),
     }
 )
 
@@ -63,6 +80,17 @@ EXCEPTION = "exception"
 TIMEOUT = "timeout"
 INVALID_RESULT = "invalid_result"
 RANGE = "range"
+TEMPLATE = "template"
+PARSE = "parse"
+REFUSAL = "refusal"
+TRUNCATED = "truncated"
+CONTENT_FILTER = "content_filter"
+RATE_LIMIT = "rate_limit"
+QUOTA = "quota"
+AUTH = "auth"
+SERVER_ERROR = "server_error"
+BAD_REQUEST = "bad_request"
+CONNECTION = "connection"
 
 NOT_RUN = f"{SKIPPED}: not run"
 

@@ -18,8 +18,9 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from evalframe.core import schema
+from evalframe.core.call_info import CallInfo, enter_call
 from evalframe.core.errors import StuckCallsError
-from evalframe.core.records import Cell
+from evalframe.core.records import CallError, Cell
 from evalframe.engines.faults import Tracebacks, stand_in
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.loop import FatalError
@@ -27,7 +28,8 @@ from evalframe.engines.messages import CellDone, DriverDone, Message, OutputDone
 from evalframe.engines.plan import Plan
 from evalframe.engines.rows import RowReader
 from evalframe.engines.threads import DaemonThreads
-from evalframe.evaluators.normalize import normalize
+from evalframe.evaluators.normalize import normalize, text_of
+from evalframe.llm.connect import Session
 from evalframe.tasks.output import InvalidOutputError, checked_output
 
 MOST_LEFT_BEHIND = 8
@@ -56,11 +58,29 @@ class Driver:
         self.context = contextvars.copy_context()
         self.ended = threading.Event()
         self._running: asyncio.Task[None] | None = None
+        self._ending = False
         self._left_behind: set[asyncio.Future[Any]] = set()
         self._apart = plan.apart()
         self._calls: set[asyncio.Future[Any]] = set()
         self._reader = RowReader(inputs)
+        self.session = Session(concurrency=plan.concurrency, cache=plan.cache)
+        self._task_call = self._opened_task()
+        self._cell_calls = {place: self._opened_evaluator(place) for place in self._apart}
         self._pools: list[DaemonThreads] = []
+
+    def _opened_task(self) -> _Settled | None:
+        planned = self.plan.task
+        if planned is None:
+            return None
+        opened = planned.task.opened(self.session)
+        function = planned.call.function if opened is None else planned.call.caller(opened)
+        return _Settled(function, partial(checked_output, declared=planned.task.output))
+
+    def _opened_evaluator(self, place: int) -> _Settled:
+        planned = self.plan.evaluators[place]
+        opened = planned.evaluator.opened(self.session, details=self.plan.details)
+        function = planned.call.function if opened is None else planned.call.caller(opened)
+        return _Settled(function, partial(normalize, rules=planned.rules))
 
     def start(self) -> asyncio.Task[None]:
         """Run on the running loop; the end is posted as `DriverDone`, however it comes."""
@@ -72,14 +92,17 @@ class Driver:
         """End the run; to be called on its loop."""
         if self._running is None:
             self.ended.set()
-        else:
+        elif not self._ending:
             self._running.cancel()
 
     async def _run(self) -> None:
         try:
             await self._run_rows()
         finally:
+            # From here on a stop has nothing to stop, and must not cut the ending short.
+            self._ending = True
             await self._end_calls()
+            await self.session.close()
 
     def _finish(self, running: asyncio.Task[None]) -> None:
         failure: BaseException | None
@@ -133,11 +156,9 @@ class Driver:
                         cell.cancel()
 
     async def _make_output(self, row: int) -> bool:
-        planned = self.plan.task
+        planned, call = self.plan.task, self._task_call
         assert planned is not None  # noqa: S101 - only called with a task
-        call = _Settled(
-            planned.call.function, partial(checked_output, declared=planned.task.output)
-        )
+        assert call is not None  # noqa: S101 - it goes with the task
         values = self._reader.values(planned.call, row)
         is_async = planned.task.is_async
         limit = self.slots
@@ -145,7 +166,7 @@ class Driver:
         try:
             if is_async:
                 async with limit:
-                    value = await self._async_call(call, values)
+                    value = await self._async_call(call, values, row)
             else:
                 own, pool = self._task_threads
                 async with own, limit:
@@ -158,6 +179,8 @@ class Driver:
             error, failure = schema.error_text(schema.TIMEOUT, str(exc)), TimeoutError(str(exc))
         except InvalidOutputError as exc:
             error = schema.error_text(schema.INVALID_RESULT, str(exc))
+        except CallError as exc:
+            error, failure = schema.error_text(exc.kind, text_of(str(exc))), exc
         except Exception as exc:  # noqa: BLE001 - a user's task may raise anything
             error, failure = self.tracebacks.record(exc), exc
         self.post(OutputDone(row, error, failure))
@@ -165,8 +188,7 @@ class Driver:
         return error is None
 
     async def _make_cell(self, place: int, row: int) -> None:
-        planned = self.plan.evaluators[place]
-        call = _Settled(planned.call.function, partial(normalize, rules=planned.rules))
+        planned, call = self.plan.evaluators[place], self._cell_calls[place]
         values = self._reader.values(planned.call, row)
         failure: BaseException | None = None
         started = asyncio.get_running_loop().time()
@@ -179,7 +201,7 @@ class Driver:
             else:
                 async with self.slots:
                     started = asyncio.get_running_loop().time()
-                    cell = await self._async_call(call, values)
+                    cell = await self._async_call(call, values, row)
         except StuckCallsError as exc:
             cell = Cell(error=schema.error_text(schema.TIMEOUT, _in_time(self.plan.timeout)))
             self.post(CellDone(place, row, cell, exc, self.plan.timeout or 0.0))
@@ -200,20 +222,29 @@ class Driver:
         if self.plan.stop_at_failure and error is not None and schema.is_failure(error):
             raise FatalError
 
-    async def _async_call(self, call: _Settled, values: list[Any]) -> Any:
+    async def _async_call(self, call: _Settled, values: list[Any], row: int) -> Any:
         """Await a coroutine function in a task, and a context, of its own."""
         loop = asyncio.get_running_loop()
-        task = loop.create_task(call.awaited(values), context=self.context.copy())
+        info = CallInfo(row % self.plan.repetitions + 1)
+        context = self.context.copy()
+        context.run(enter_call, info)
+        task = loop.create_task(call.awaited(values), context=context)
         self._calls.add(task)
         task.add_done_callback(self._end_call)
         if self.plan.timeout is None:
             return await self._result(task)
-        done, _ = await asyncio.wait({task}, timeout=self.plan.timeout)
-        if not done:
+        if not await self._ends_in_time(task, info):
             task.cancel()
             await asyncio.wait({task}, timeout=CANCEL_GRACE_S)
             self._give_up(task)
         return await self._result(task)
+
+    async def _ends_in_time(self, task: asyncio.Task[Any], info: CallInfo) -> bool:
+        """Wait as long as the call's own clock allows: it stands while a rate limit holds."""
+        timeout = self.plan.timeout or 0.0
+        while not task.done() and (left := timeout - info.clock.seconds()) > 0:
+            await asyncio.wait({task}, timeout=left)
+        return task.done()
 
     def _end_call(self, call: asyncio.Future[Any]) -> None:
         self._calls.discard(call)

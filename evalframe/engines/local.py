@@ -32,6 +32,7 @@ class LocalRun:
     Attributes:
         builder: The cells.
         tracebacks: The first traceback of each distinct error.
+        driver: What waits for calls, once the run has begun and if there is something to wait for.
     """
 
     def __init__(self, plan: Plan, inputs: Inputs, builder: Builder, progress: Progress) -> None:
@@ -42,6 +43,7 @@ class LocalRun:
         self.tracebacks = Tracebacks()
         self.pump = Pump(plan, inputs, builder, self.tracebacks, progress)
         self._has_driver = plan.task is not None or bool(plan.apart())
+        self.driver: Driver | None = None
         self._future: concurrent.futures.Future[Any] | None = None
         if plan.task is not None:
             inputs.outputs = [None] * plan.rows
@@ -85,7 +87,8 @@ class LocalRun:
         if not self._has_driver:
             self.pump.run(await_on_loop, has_driver=False)
             return
-        loop, driver = _loop_for_waiting(), self._driver()
+        loop = _loop_for_waiting()
+        driver = self.driver = self._driver()
         try:
             loop.call_soon_threadsafe(driver.start)
             self.pump.run(await_on_loop, has_driver=True)
@@ -117,7 +120,7 @@ class LocalRun:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(worked.set)
 
-        driver = self._driver() if self._has_driver else None
+        driver = self.driver = self._driver() if self._has_driver else None
         waiting: set[asyncio.Task[Any]] = set() if driver is None else {driver.start()}
         threading.Thread(target=work, name="evalframe-evaluators", daemon=True).start()
         try:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 from collections import deque
 from typing import NamedTuple
 
 from evalframe.core.records import Cell
+
+_LONGEST_WAIT_S = 0.5
 
 
 class OutputDone(NamedTuple):
@@ -64,7 +67,9 @@ class Inbox:
             self._waiting = True
             # Again: a message may have come before anybody could know of the waiting.
             if not self._messages:
-                self._calls.get()
+                with contextlib.suppress(queue.Empty):
+                    # Not for ever: Ctrl-C just before this call is seen when it returns.
+                    self._calls.get(timeout=_LONGEST_WAIT_S)
         self._waiting = False
         return self._messages[0]
 

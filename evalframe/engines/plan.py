@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from evalframe.core.binding import Binding
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.normalize import Rules
+from evalframe.llm.cache import ReplyCache
 from evalframe.tasks.task import Task
 
 
@@ -25,14 +28,23 @@ class Call:
     function: Callable[..., Any]
     binding: Binding
 
+    def caller(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Another function that takes the same values."""
+        return self.binding.caller(function)
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedEvaluator:
-    """An evaluator bound to the data."""
+    """An evaluator bound to the data.
+
+    Attributes:
+        further: Its columns beyond the five that every evaluator has.
+    """
 
     evaluator: Evaluator
     call: Call
     rules: Rules
+    further: Mapping[str, pa.DataType]
 
     @property
     def name(self) -> str:
@@ -58,7 +70,9 @@ class Plan:
         concurrency: Most task and async calls at once.
         timeout: Seconds for one cell or task call, None for no limit.
         stop_at_failure: Whether the first failure ends the run.
-        details: Whether latencies are kept.
+        details: Whether latencies, and what judges cost, are kept.
+        repetitions: How often each dataset row is run.
+        cache: Replies of models from earlier runs.
     """
 
     rows: int
@@ -69,6 +83,8 @@ class Plan:
     timeout: float | None
     stop_at_failure: bool
     details: bool
+    repetitions: int = 1
+    cache: ReplyCache | None = None
 
     def ready_rows(self) -> list[range]:
         """The rows that can be run, as stretches."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from evalframe.core import schema
-from evalframe.core.binding import Binding, bind
+from evalframe.core.binding import Binding
 from evalframe.core.columns import Column
 from evalframe.core.errors import (
     ColumnNotFoundError,
@@ -20,6 +20,7 @@ from evalframe.engines.plan import Call, PlannedEvaluator, PlannedTask
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.function import as_evaluator
 from evalframe.evaluators.normalize import Rules
+from evalframe.llm.cache import CacheError, ReplyCache
 from evalframe.tasks.task import Task, as_task
 
 
@@ -38,6 +39,8 @@ class Preparation:
         column: Callable[[Hashable], Column],
         problems: Sequence[str],
         missing: ColumnNotFoundError | None,
+        *,
+        details: bool,
     ) -> None:
         """Prepare a run on these columns.
 
@@ -46,7 +49,9 @@ class Preparation:
             column: Label -> column, of those that are there.
             problems: What is known to be wrong already.
             missing: The columns that are not there.
+            details: Whether the run keeps details.
         """
+        self.details = details
         self.namespace = namespace
         self.problems = list(problems)
         self.names: list[str] = []
@@ -78,7 +83,7 @@ class Preparation:
             self.problems.append(str(exc))
             return None
         names = Namespace(self.namespace.columns, self.namespace.mapping, has_task=False)
-        call = self._bound(task.function, names, what=f"task {task.name!r}", fallback="input")
+        call = self._bound(task, names, what=f"task {task.name!r}")
         if call is None:
             self.problems[-1] += (
                 " If it is an evaluator: run_experiment(dataset, evaluators=[...])."
@@ -114,35 +119,28 @@ class Preparation:
 
     def _planned(self, evaluator: Evaluator) -> PlannedEvaluator | None:
         what = f"evaluator {evaluator.name!r}"
-        call = self._bound(
-            evaluator.function,
-            self.namespace,
-            what=what,
-            fallback=schema.OUTPUT,
-            overrides=evaluator.bindings,
-        )
+        call = self._bound(evaluator, self.namespace, what=what)
         if call is None:
             return None
         low, high = evaluator.score_range
         self._check_types(evaluator, call.binding)
-        return PlannedEvaluator(evaluator, call, Rules(low, high, evaluator.extras))
+        rules = Rules(low, high, evaluator.extras)
+        further = evaluator.result_fields(details=self.details)
+        return PlannedEvaluator(evaluator, call, rules, further)
 
     def _bound(
-        self,
-        function: Callable[..., Any],
-        namespace: Namespace,
-        *,
-        what: str,
-        fallback: str,
-        overrides: Mapping[str, Any] | None = None,
+        self, part: Evaluator | Task[..., Any], namespace: Namespace, *, what: str
     ) -> Call | None:
+        lacking = part.requirements()
+        if lacking is not None:
+            self.problems.append(f"{what[0].upper()}{what[1:]}: {lacking}")
         try:
-            binding = bind(function, namespace, what=what, fallback=fallback, overrides=overrides)
+            binding = part.binding(namespace, what=what)
         except BindingError as exc:
             self.problems += [text[0].upper() + text[1:] for text in exc.problems]
             return None
         self._check_columns(binding)
-        return Call(binding.caller(function), binding)
+        return Call(binding.caller(part.function), binding)
 
     def _check_columns(self, binding: Binding) -> None:
         """Every value that will be read must have a plain form."""
@@ -219,7 +217,7 @@ class Preparation:
 
 
 def _items(given: Any) -> list[tuple[str | None, Any]]:
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) and "task_type" not in given:
         return [(name, item) for name, item in given.items()]
     if isinstance(given, (list, tuple)):
         return [(None, item) for item in given]
@@ -230,6 +228,23 @@ def _looks_like_evaluators(given: Any) -> bool:
     items = [item for _, item in _items(given)]
     many = isinstance(given, (list, tuple, Mapping))
     return many and all(callable(item) or isinstance(item, Evaluator) for item in items)
+
+
+def opened_cache(path: Any) -> ReplyCache | None:
+    """The cache at a path, None without one.
+
+    Raises:
+        ExperimentError: It cannot be used.
+    """
+    if path is None:
+        return None
+    try:
+        return ReplyCache(path)
+    except CacheError as exc:
+        raise ExperimentError([str(exc)]) from exc
+    except TypeError:
+        message = f"cache must be the path of a file, not {path!r}."
+        raise ExperimentError([message]) from None
 
 
 def check_options(options: Mapping[str, Any]) -> list[str]:

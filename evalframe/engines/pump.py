@@ -299,7 +299,7 @@ class Pump:
         self, planned: PlannedEvaluator, given: VectorArguments, await_on_loop: Callable[[Any], Any]
     ) -> tuple[CellColumns, Exception | None]:
         """The cells of a call, and what it raised."""
-        count, extras = len(given.rows), planned.rules.extras
+        count, further = len(given.rows), planned.further
         context = self.context.copy()
         try:
             result = context.run(planned.evaluator.function, *given.positional, **given.named)
@@ -308,10 +308,10 @@ class Pump:
             return place(result, self.inputs.index[given.rows], planned.rules), None
         except InvalidResultError as mistake:
             error = schema.error_text(schema.INVALID_RESULT, f"{planned.name!r} {mistake}")
-            return CellColumns.all_alike(count, error, extras), None
+            return CellColumns.all_alike(count, error, further), None
         except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 - any user code
             failure = own_failure(exc)
-            return CellColumns.all_alike(count, self.tracebacks.record(failure), extras), failure
+            return CellColumns.all_alike(count, self.tracebacks.record(failure), further), failure
 
     def _add_rows(self, place_: int, rows: np.ndarray[Any, Any], cells: CellColumns) -> None:
         """Cells of rows in ascending order, which need not be consecutive."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from evalframe.core.columns import CHUNK_ROWS
 from evalframe.core.namespace import OutputSource
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.plan import Call
 
 # Rows may end out of order: a few chunks stay decoded, an older one is decoded again.
-_OPEN_CHUNKS = 3
+_OPEN_CHUNKS = 4
+_CHUNK_ROWS = 1024  # fewer than elsewhere: they are held as Python objects
 
 
 class RowReader:
@@ -24,7 +24,7 @@ class RowReader:
 
     def values(self, call: Call, row: int) -> list[Any]:
         """The values of the call's reads on a row; the row's output must be there if read."""
-        start = row - row % CHUNK_ROWS
+        start = row - row % _CHUNK_ROWS
         columns = self._columns(call, start)
         return [
             self._inputs.output(row) if column is None else column[row - start]
@@ -39,7 +39,7 @@ class RowReader:
         decoded = self._chunks[start]
         # By identity: each call has lists and dicts of its own, no other call sees them.
         if id(call) not in decoded:
-            rows = slice(start, min(start + CHUNK_ROWS, len(self._inputs.index)))
+            rows = slice(start, min(start + _CHUNK_ROWS, len(self._inputs.index)))
             decoded[id(call)] = [
                 None if isinstance(source, OutputSource) else self._inputs.values(source, rows)
                 for source in call.binding.reads

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 import pyarrow as pa
 
 from evalframe.core import schema
+from evalframe.core.binding import Binding, bind
+from evalframe.core.namespace import Namespace
 
 KINDS = ("CODE", "LLM", "HUMAN")
 DIRECTIONS = ("maximize", "minimize")
@@ -191,6 +193,39 @@ class Evaluator(metaclass=EvaluatorType):
             raise ValueError(problem)
         return self._copy(name=name)
 
+    def binding(self, namespace: Namespace, *, what: str) -> Binding:
+        """What its calls read of a row.
+
+        Raises:
+            BindingError: A parameter binds to nothing.
+        """
+        return bind(
+            self.function, namespace, what=what, fallback=schema.OUTPUT, overrides=self.bindings
+        )
+
+    def result_fields(self, *, details: bool) -> dict[str, pa.DataType]:
+        """Its columns beyond the five that every evaluator has: field -> type, in order.
+
+        Args:
+            details: Whether the run keeps details.
+        """
+        del details
+        return {name: schema.EXTRA_TYPES[kind] for name, kind in self.extras.items()}
+
+    def requirements(self) -> str | None:
+        """What is missing in the environment before it can run, or None."""
+        return None
+
+    def opened(self, session: Any, *, details: bool) -> Callable[..., Any] | None:
+        """The function to call in one run, if it needs something made for that run.
+
+        Args:
+            session: Asks models for the run.
+            details: Whether the run keeps details.
+        """
+        del session, details
+        return None
+
     def check_types(self, types: Mapping[str, pa.DataType | None]) -> str | None:
         """What is wrong with the types of the columns it would read, or None.
 
@@ -214,7 +249,7 @@ class Evaluator(metaclass=EvaluatorType):
         bound = inspect.signature(type(self).__init__).bind(self, *args, **kwargs)
         given = dict(list(bound.arguments.items())[1:])
         given.update(common)
-        if self.name not in (given.get("name"), type(self).name, _snake_case(type(self).__name__)):
+        if "name" in given or self.name not in (type(self).name, _snake_case(type(self).__name__)):
             given["name"] = self.name
         return given
 

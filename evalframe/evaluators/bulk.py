@@ -47,7 +47,7 @@ def normalize_all(values: list[Any], rules: Rules) -> CellColumns:
     except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
         # An integer beyond 64 bits or a lone surrogate: one by one.
         pass
-    return CellColumns.of([normalize(value, rules) for value in values], rules.extras)
+    return CellColumns.of([normalize(value, rules) for value in values], rules.columns)
 
 
 def _transposed(values: list[tuple[Any, ...]]) -> dict[str, pa.Array] | None:
@@ -108,9 +108,9 @@ def cells_of(
         schema.METADATA: empty,
         schema.ERROR: empty,
     }
-    for name, kind in rules.extras.items():
+    for name, kind in rules.columns.items():
         array = (extras or {}).get(name)
-        columns[name] = nulls(count, schema.EXTRA_TYPES[kind]) if array is None else array
+        columns[name] = nulls(count, kind) if array is None else array
     # 0 and 1 fit the usual range: most columns are bools, and need no look at each number.
     if not is_bool or rules.low > 0 or rules.high < 1:
         columns = _without_bad_scores(columns, rules)

@@ -206,7 +206,7 @@ def as_evaluator(given: Any, *, name: str | None = None) -> Evaluator:
     """What a user gave as an evaluator, as an `Evaluator`.
 
     Args:
-        given: An evaluator or a function.
+        given: An evaluator, a function, or the dict of a guided-decoding task.
         name: The key it had in a mapping.
 
     Raises:
@@ -216,6 +216,11 @@ def as_evaluator(given: Any, *, name: str | None = None) -> Evaluator:
     if isinstance(given, type):
         message = f"{given.__name__} is a class: give an instance of it, {given.__name__}(...)."
         raise TypeError(message)
+    if isinstance(given, Mapping) and "task_type" in given:
+        from evalframe.evaluators.config import TASK_KEYS, from_config
+
+        if any(key in given for key in TASK_KEYS):
+            given = from_config(given)
     if isinstance(given, Evaluator):
         return given if name is None else given.named(name)
     if not callable(given):

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from evalframe.core import json_text, schema
 from evalframe.core.nested import NotPlainError, Shape, plain, without_surrogates
@@ -49,6 +50,11 @@ class Rules:
     low: float = 0.0
     high: float = 1.0
     extras: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> dict[str, pa.DataType]:
+        """The extras' columns: name -> Arrow type."""
+        return {name: schema.EXTRA_TYPES[kind] for name, kind in self.extras.items()}
 
 
 class InvalidResultError(ValueError):

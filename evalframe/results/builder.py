@@ -29,12 +29,16 @@ class Builder:
     """Collects the cells of a run."""
 
     def __init__(
-        self, evaluators: Sequence[tuple[str, Mapping[str, Any]]], rows: int, *, details: bool
+        self,
+        evaluators: Sequence[tuple[str, Mapping[str, pa.DataType]]],
+        rows: int,
+        *,
+        details: bool,
     ) -> None:
         """Start with no cell run.
 
         Args:
-            evaluators: Name and declared extras of each.
+            evaluators: Name of each, and its columns beyond the five.
             rows: Rows of the result.
             details: Whether there are latencies.
         """
@@ -70,9 +74,9 @@ class Builder:
 
     def _flush(self, place: int, start: int) -> None:
         chunk = self._open[place][start]
-        extras = self._evaluators[place][1]
+        further = self._evaluators[place][1]
         for offset, cells, seconds in chunk.runs():
-            made = CellColumns.of(cells, extras)
+            made = CellColumns.of(cells, further)
             self.add(place, start + offset, made.with_latency(seconds) if self._details else made)
         # Last: if Ctrl-C comes before it, the chunk is in place twice, which is harmless.
         self._full[place].add(start)
@@ -83,16 +87,16 @@ class Builder:
 
         Can be called again when Ctrl-C has ended it: evaluators that were finished stay so.
         """
-        for place, (name, extras) in enumerate(self._evaluators):
+        for place, (name, further) in enumerate(self._evaluators):
             if schema.column(name, schema.ERROR) in self._made:
                 continue
             made: dict[str, Any] = {}
             for start in list(self._open[place]):
                 self._flush(place, start)
-            fields = {**schema.FIELDS, **{k: schema.EXTRA_TYPES[v] for k, v in extras.items()}}
+            fields = {**schema.FIELDS, **further}
             if self._details:
                 fields |= schema.DETAILS
-            whole = self._whole(place, extras)
+            whole = self._whole(place, further)
             sizes, parts = [len(cells) for cells in whole], [dict(cells.arrays) for cells in whole]
             del whole
             self._parts[place] = []
@@ -124,7 +128,7 @@ class Builder:
             chunks.append(group[0] if together == 1 else pa.concat_arrays(group))
         return pa.chunked_array(chunks, type=kind)
 
-    def _whole(self, place: int, extras: Mapping[str, Any]) -> list[CellColumns]:
+    def _whole(self, place: int, further: Mapping[str, pa.DataType]) -> list[CellColumns]:
         """The parts in row order, with the gaps filled."""
         whole: list[CellColumns] = []
         at = 0
@@ -132,11 +136,11 @@ class Builder:
             if start + len(cells) <= at:
                 continue
             if start > at:
-                whole.append(CellColumns.all_alike(start - at, schema.NOT_RUN, extras))
+                whole.append(CellColumns.all_alike(start - at, schema.NOT_RUN, further))
             whole.append(cells)
             at = start + len(cells)
         if at < self._rows:
-            whole.append(CellColumns.all_alike(self._rows - at, schema.NOT_RUN, extras))
+            whole.append(CellColumns.all_alike(self._rows - at, schema.NOT_RUN, further))
         return whole
 
 

@@ -67,5 +67,8 @@ def remember(
     for name, info in evaluators.items():
         known[name] = replace(info, counts=counts(frame[schema.column(name, schema.ERROR)]))
     traces = _still_there(frame, {**old.tracebacks, **run.tracebacks})
-    made = replace(run, evaluators=known, tracebacks=traces, task=run.task or old.task)
+    # What is no evaluator's is the task's: it stays for as long as its outputs do.
+    kept = {*known, *(old.usage.keys() - old.evaluators.keys() if run.task is None else ())}
+    spent = {**{who: facts for who, facts in old.usage.items() if who in kept}, **run.usage}
+    made = replace(run, evaluators=known, tracebacks=traces, task=run.task or old.task, usage=spent)
     frame.attrs = {**before, KEY: made.to_json()}

@@ -12,6 +12,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+from evalframe.core.binding import Binding, bind
+from evalframe.core.namespace import Namespace
 from evalframe.core.schema import EXTRA_TYPES
 
 P = ParamSpec("P")
@@ -59,6 +61,27 @@ class Task(Generic[P, R]):
         return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(
             getattr(self.function, "__call__", None)  # noqa: B004 - an async __call__
         )
+
+    def binding(self, namespace: Namespace, *, what: str) -> Binding:
+        """What its calls read of a row.
+
+        Raises:
+            BindingError: A parameter binds to nothing.
+        """
+        return bind(self.function, namespace, what=what, fallback="input")
+
+    def requirements(self) -> str | None:
+        """What is missing in the environment before it can run, or None."""
+        return None
+
+    def opened(self, session: Any) -> Callable[..., Any] | None:
+        """The function to call in one run, if it needs something made for that run.
+
+        Args:
+            session: Asks models for the run.
+        """
+        del session
+        return None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""

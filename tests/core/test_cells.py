@@ -7,7 +7,13 @@ from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.records import Cell
 
-EXTRAS = {"precision": float, "spans": "json", "hits": int, "fine": bool, "note": str}
+EXTRAS = {
+    "precision": pa.float64(),
+    "spans": pa.large_string(),
+    "hits": pa.int64(),
+    "fine": pa.bool_(),
+    "note": pa.large_string(),
+}
 CELLS = [
     Cell("good", 1.0, "why", '{"a": 1}', None, (0.5, "[1]", 3, True, "x")),
     Cell(error="skipped: returned None"),
@@ -39,11 +45,7 @@ def test_columns_have_the_declared_types_even_without_a_cell(cells):
 
     assert {name: array.type for name, array in columns.arrays.items()} == {
         **schema.FIELDS,
-        "precision": pa.float64(),
-        "spans": pa.large_string(),
-        "hits": pa.int64(),
-        "fine": pa.bool_(),
-        "note": pa.large_string(),
+        **EXTRAS,
     }
     assert len(columns) == len(cells)
 
@@ -51,7 +53,7 @@ def test_columns_have_the_declared_types_even_without_a_cell(cells):
 @pytest.mark.parametrize("count", [0, 2, 10_000])
 def test_rows_that_ended_alike_have_nothing_but_their_error(count):
     """A gap is a column of nulls and one reason, never a score."""
-    columns = CellColumns.all_alike(count, "task_failed: no", {"hits": int})
+    columns = CellColumns.all_alike(count, "task_failed: no", {"hits": pa.int64()})
 
     assert listed(columns, ["hits"]) == [Cell(error="task_failed: no", extras=(None,))] * count
 

@@ -33,7 +33,7 @@ def cells(values, rules=RULES):
 
 def one_by_one(values, rules=RULES):
     """The cells of values normalised each by itself."""
-    found = CellColumns.of([normalize(value, rules) for value in values], rules.extras)
+    found = CellColumns.of([normalize(value, rules) for value in values], rules.columns)
     return listed(found, rules.extras)
 
 
@@ -107,7 +107,7 @@ def test_values_together_end_as_they_do_one_by_one(values, rules):
 @given(COLUMNS, RULE_SETS)
 def test_columns_have_the_declared_types_whatever_was_returned(values, rules):
     """The quick way and the other one cannot be told apart afterwards."""
-    expected = CellColumns.of([], rules.extras)
+    expected = CellColumns.of([], rules.columns)
 
     found = normalize_all(values, rules)
 

@@ -47,7 +47,7 @@ def placed(returned, index=THREE, rules=RULES):
 
 def one_by_one(values, rules=RULES):
     """What each value alone would be."""
-    found = CellColumns.of([normalize(value, rules) for value in values], rules.extras)
+    found = CellColumns.of([normalize(value, rules) for value in values], rules.columns)
     return listed(found, rules.extras)
 
 

@@ -30,7 +30,8 @@ def cells_in(columns, name="a"):
 
 def test_every_evaluator_has_its_five_columns_and_then_its_extras_in_order():
     """Names and types are there before any cell is."""
-    builder = Builder([("a", {}), ("b", {"hits": int, "spans": "json"})], 2, details=False)
+    further = {"hits": pa.int64(), "spans": pa.large_string()}
+    builder = Builder([("a", {}), ("b", further)], 2, details=False)
 
     columns = builder.columns()
 
@@ -193,7 +194,7 @@ def test_a_full_run_of_single_cells_has_no_gap():
 
 def test_a_failure_is_na_and_a_reason_and_never_a_score():
     """Not 0, not NaN."""
-    builder = Builder([("a", {"hits": int})], 2, details=False)
+    builder = Builder([("a", {"hits": pa.int64()})], 2, details=False)
     builder.put(0, 0, Cell(error="exception: KeyError: 'x'"), None)
     builder.put(0, 1, Cell("good", 0.0, extras=(3,)), None)
 
@@ -207,10 +208,10 @@ def test_a_failure_is_na_and_a_reason_and_never_a_score():
 
 def test_details_add_a_latency_that_is_null_where_nothing_ran():
     """After the extras; without details there is none."""
-    builder = Builder([("a", {"hits": int})], 4, details=True)
+    builder = Builder([("a", {"hits": pa.int64()})], 4, details=True)
     builder.put(0, 2, cell(2), 0.25)
     builder.put(0, 0, cell(0), None)
-    builder.add(0, 3, CellColumns.of([cell(3)], {"hits": int}))
+    builder.add(0, 3, CellColumns.of([cell(3)], {"hits": pa.int64()}))
 
     columns = builder.columns()
 
@@ -220,7 +221,7 @@ def test_details_add_a_latency_that_is_null_where_nothing_ran():
 
 def test_an_empty_dataset_has_all_columns_typed():
     """Nothing is left to be guessed from values."""
-    columns = Builder([("a", {"hits": int})], 0, details=False).columns()
+    columns = Builder([("a", {"hits": pa.int64()})], 0, details=False).columns()
 
     assert [len(array) for array in columns.values()] == [0] * 6
     assert columns["eval.a.hits"].dtype == pd.ArrowDtype(pa.int64())

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import pandas as pd
+from pydantic import BaseModel
 
 import evalframe as ef
+from evalframe import testing
 
 frame = pd.DataFrame({"question": ["1+1"], "answer": ["2"], "truth": ["2"]})
 
@@ -135,6 +137,96 @@ built_in: list[ef.Evaluator] = [
 assert_type(ef.ExactMatch().bind(dataset_output="truth"), ef.ExactMatch)
 
 
+model = ef.Model(
+    "local/judge",
+    base_url="http://127.0.0.1:8080/v1",
+    api_key_env="JUDGE_KEY",
+    rpm=600,
+    tpm=100_000,
+    max_retries=3,
+    timeout=30,
+    price={"input": 0.25, "cached_input": 0.025, "output": 2},
+    structured="json_schema",
+)
+assert_type(model.name, str)
+assert_type(model.rpm, int | None)
+assert_type(model.price, Mapping[str, float] | None)
+ef.Model("openai/gpt-5-mini", api_key="sk-1")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+ef.Model("openai/gpt-5-mini", rpm="600")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
+class Review(BaseModel):
+    """What a judge is to reply."""
+
+    reasoning: str
+    quality: int
+
+
+def has_answer(output: str | None) -> bool:
+    """A condition."""
+    return output is not None
+
+
+judge = ef.LLMJudge(
+    "correct",
+    model=model,
+    prompt="{{ item.input }} {{ item.output }}",
+    system_prompt="You are strict.",
+    choices={"yes": 1.0, "no": 0.0},
+    explanation=False,
+    inference_args={"temperature": 0, "max_tokens": 500},
+    run_if="item.output | length > 0",
+    confidence=True,
+    invalid_retries=2,
+    threshold=0.5,
+    direction="maximize",
+    version="3",
+)
+judges: list[ef.Evaluator] = [
+    judge,
+    ef.LLMJudge("b", model="openai/gpt-5-mini", prompt="{{ item.output }}", choices=["a", "b"]),
+    ef.LLMJudge(
+        "review",
+        model="ollama/llama3.2",
+        prompt=[{"role": "user", "content": "{{ item.output }}"}],
+        response_format=Review,
+        fields={"score": "quality"},
+        score_range=(1, 5),
+        run_if=has_answer,
+    ),
+    ef.LLMJudge(
+        "schema",
+        model=model,
+        prompt="{{ item.output }}",
+        response_format={"type": "object", "properties": {"ok": {"type": "boolean"}}},
+    ),
+]
+assert_type(judge.named("other").bind(output="answer"), ef.LLMJudge)
+assert_type(judge.preview(frame, n=2, input="question", output="answer"), pd.DataFrame)
+assert_type(judge.to_config(), dict[str, Any])
+ef.LLMJudge("b", model=model, choices=["a", "b"])  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+ef.LLMJudge("b", model=7, prompt="", choices=["a", "b"])  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+assert_type(ef.load_evaluators(Path("judges.yaml")), list[ef.Evaluator])
+assert_type(ef.load_experiment("experiment.json"), pd.DataFrame)
+assert_type(
+    ef.load_experiment({"name": "first", "data": [{"output": "hi"}], "tasks": [judge.to_config()]}),
+    pd.DataFrame,
+)
+
+
+def says(request: testing.Request) -> testing.Reply:
+    """A script for the server that stands in for a model."""
+    return testing.label("yes" if "2" in request.prompt else "no", explanation="It is so.")
+
+
+with testing.ChatServer(says, latency=0.01) as server:
+    assert_type(server.base_url, str)
+    assert_type(server.requests, list[testing.Request])
+    assert_type(server.calls, int)
+testing.ChatServer([testing.error(429, headers={"Retry-After": "1"}), testing.label("yes")])
+testing.ChatServer("yes")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
 @ef.task
 def shout(input: str) -> str:
     """A task under the bare decorator."""
@@ -150,10 +242,20 @@ async def ask(question: str, temperature: float = 0.0) -> str:
 assert_type(shout("hi"), str)
 shout(3)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 
+chat = ef.ChatTask(
+    model,
+    "{{ item.question }}",
+    system_prompt="One word.",
+    inference_args={"temperature": 1.0},
+    name="answers",
+    version="1",
+)
+assert_type(chat.model, ef.Model)
+
 scored = ef.run_experiment(
     frame,
     None,
-    [exact, overlap, counted, remote, short, mentions, *built_in],
+    [exact, overlap, counted, remote, short, mentions, *built_in, *judges],
     "first",
     input="question",
     output="answer",
@@ -166,9 +268,12 @@ scored = ef.run_experiment(
     repetitions=2,
     dry_run=5,
     details=True,
+    cache=Path("replies.sqlite"),
     progress=False,
 )
 assert_type(scored, pd.DataFrame)
+assert_type(ef.run_experiment(frame, chat, judge, cache="replies.sqlite"), pd.DataFrame)
+assert_type(ef.run_experiment(frame, evaluators=judge.to_config()), pd.DataFrame)
 assert_type(ef.run_experiment("rows.jsonl", shout, {"same": exact}), pd.DataFrame)
 assert_type(ef.run_experiment([{"input": "hi"}], task=ask, evaluators=mentions), pd.DataFrame)
 assert_type(frame.pipe(ef.run_experiment, evaluators=[exact], output="answer"), pd.DataFrame)
@@ -186,6 +291,7 @@ assert_type(ef.summary(scored), pd.DataFrame)
 assert_type(ef.failures(scored), pd.DataFrame)
 assert_type(ef.scores(scored), pd.DataFrame)
 assert_type(ef.passed(scored), pd.DataFrame)
+assert_type(ef.usage(scored), pd.DataFrame)
 assert_type(ef.last_run(), pd.DataFrame | None)
 ef.to_parquet(scored, Path("scored.parquet"), drop=["eval.exact.metadata"])
 assert_type(ef.read_parquet("scored.parquet"), pd.DataFrame)
@@ -230,6 +336,8 @@ except ef.ColumnNotFoundError as error:
     assert_type(error.missing, dict[str, Hashable])
 except ef.ExperimentError as error:
     assert_type(error.problems, list[str])
+except ef.ConfigError as error:
+    refused: ValueError = error
 except (ef.DatasetError, ef.UnsupportedValueError, ef.CellError, ef.StuckCallsError):
     raise
 except ef.MissingExtraError as error:

@@ -1,0 +1,53 @@
+"""What a judge would send, without sending it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from evalframe.core import schema
+from evalframe.core.columns import as_objects
+from evalframe.core.errors import ExperimentError
+from evalframe.core.mapping import RoleMapping
+from evalframe.core.namespace import BindingError, Namespace, OutputSource
+from evalframe.core.reading import source_values
+from evalframe.core.run_info import remembered
+from evalframe.data.dataset import Dataset
+
+if TYPE_CHECKING:
+    from evalframe.evaluators.judge import LLMJudge
+
+
+def preview(judge: LLMJudge, dataset: Any, n: int, roles: dict[str, Any]) -> pd.DataFrame:
+    """The first rows' messages and response schema, as `LLMJudge.preview` gives them.
+
+    Raises:
+        ExperimentError: A field of the prompt binds to nothing.
+    """
+    given = {role: column for role, column in roles.items() if column is not None}
+    rows = Dataset(dataset, **given).head(n)
+    # As in a run: a frame that was scored remembers which column is which.
+    before = remembered(rows.attrs).role_mapping().within(rows.columns)
+    mapping = RoleMapping.of(**{**before.given(), **rows.mapping.given()})
+    namespace = Namespace(tuple(rows.columns), mapping)
+    try:
+        binding = judge.binding(namespace, what=f"judge {judge.name!r}")
+    except BindingError as exc:
+        raise ExperimentError(exc.problems) from None
+    columns = [
+        source_values(source, slice(0, len(rows)), len(rows), namespace.row_columns, rows.column)
+        for source in binding.reads
+        if not isinstance(source, OutputSource)
+    ]
+    call = binding.caller(judge.rendered)
+    records = zip(*columns, strict=True) if columns else ((),) * len(rows)
+    shown = [call(*values) for values in records]
+    errors = [None if isinstance(found, list) else found for found in shown]
+    messages = [found if isinstance(found, list) else None for found in shown]
+    made = {
+        "messages": as_objects(messages),
+        "response_schema": as_objects([judge.reading.schema] * len(rows)),
+        schema.ERROR: pd.array(errors, dtype=pd.StringDtype("pyarrow")),
+    }
+    return pd.DataFrame(made, index=rows.index)

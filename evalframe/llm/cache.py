@@ -1,0 +1,131 @@
+"""Replies on disk, so that no question is paid for twice.
+
+One SQLite file, safe with several processes. Only valid replies are stored: no errors, and
+nothing truncated, filtered or refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+
+from evalframe.llm.chat import ChatReply
+
+_FORMAT = 1
+_WAIT_S = 5.0
+_APPLICATION_ID = 0x65766C66  # "evlf": another program's database is not ours to write into
+
+
+class CacheError(OSError):
+    """The file cannot be used as a cache."""
+
+
+class ReplyCache:
+    """Replies by the key of their request."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open or make the file.
+
+        Args:
+            path: The file; its folder must be there.
+
+        Raises:
+            CacheError: It is no cache of evalframe, is a newer one's, or cannot be opened.
+        """
+        self._torn: set[str] = set()
+        self.path = Path(path).expanduser()
+        if self.path.is_dir() or not self.path.parent.is_dir():
+            what = "it is a folder" if self.path.is_dir() else "its folder is not there"
+            message = f"cache={str(path)!r} cannot be used: {what}. Name a file: 'replies.sqlite'."
+            raise CacheError(message)
+        try:
+            self._db = sqlite3.connect(
+                self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.Error as exc:
+            raise self._unusable(exc) from exc
+        try:
+            self._open()
+        except sqlite3.Error as exc:
+            self._db.close()
+            raise self._unusable(exc) from exc
+
+    def _unusable(self, exc: sqlite3.Error) -> CacheError:
+        return CacheError(
+            f"cache={str(self.path)!r} cannot be used: {exc}. Name another file, or delete this "
+            "one if it is no longer needed."
+        )
+
+    def _open(self) -> None:
+        # Each look at the file is one transaction: another process may be making it.
+        self._db.execute("BEGIN")
+        (application,) = self._db.execute("PRAGMA application_id").fetchone()
+        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        self._db.execute("COMMIT")
+        if application != _APPLICATION_ID and tables:
+            message = "it is a database of another program"
+            raise sqlite3.DatabaseError(message)
+        if version > _FORMAT:
+            message = "a newer evalframe wrote it; run pip install --upgrade evalframe"
+            raise sqlite3.DatabaseError(message)
+        # Not every file system can share memory, and another process may be switching: then
+        # DELETE stays in force, which is as safe.
+        with contextlib.suppress(sqlite3.OperationalError):
+            self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        if not tables:
+            self._make()
+
+    def _make(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL, "
+            "stored TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP) WITHOUT ROWID"
+        )
+        self._db.execute(f"PRAGMA application_id={_APPLICATION_ID}")
+        self._db.execute(f"PRAGMA user_version={_FORMAT}")
+        self._db.execute("COMMIT")
+
+    def get(self, key: str) -> ChatReply | None:
+        """The stored reply, None if there is none that can be read.
+
+        Raises:
+            CacheError: The file fails.
+        """
+        try:
+            found = self._run("SELECT reply FROM replies WHERE key = ?", key).fetchone()
+            return None if found is None else ChatReply.from_json(found[0])
+        except (ValueError, sqlite3.Error):
+            self._torn.add(key)  # it makes room for the next one
+            return None
+
+    def put(self, key: str, reply: ChatReply) -> None:
+        """Store a reply; the first one of a key stays.
+
+        Raises:
+            CacheError: The file fails.
+        """
+        if key in self._torn:
+            self.forget(key)
+        self._run("INSERT OR IGNORE INTO replies (key, reply) VALUES (?, ?)", key, reply.to_json())
+
+    def forget(self, key: str) -> None:
+        """Make room for another reply.
+
+        Raises:
+            CacheError: The file fails.
+        """
+        self._run("DELETE FROM replies WHERE key = ?", key)
+
+    def _run(self, statement: str, *values: str) -> sqlite3.Cursor:
+        try:
+            return self._db.execute(statement, values)
+        except sqlite3.Error as exc:
+            raise self._unusable(exc) from exc
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()

@@ -1,0 +1,149 @@
+"""What goes to a model and what comes back.
+
+ChatRequest   the body of a chat completion, and what makes it this request and no other
+ChatReply     the parts of a completion that matter
+ChatError     why there is none; its kind is that of the failed cell
+ChatClient    one method; every layer of the stack is one and has one inside
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+from evalframe.core.records import CallError
+from evalframe.llm.model import Endpoint
+
+# Rough, and only to keep below a limit before the server has counted: English text.
+_CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """One question to a model.
+
+    Attributes:
+        endpoint: Where it goes.
+        body: The request body, without the model's name.
+        repetition: Which repetition of its row; each is a question of its own.
+        occurrence: Which of several equal requests that are to be answered apart.
+    """
+
+    endpoint: Endpoint
+    body: Mapping[str, Any]
+    repetition: int = 1
+    occurrence: int = 1
+
+    @cached_property
+    def key(self) -> str:
+        """Hash of everything that can change the answer; timeouts, limits and keys cannot."""
+        # Only the outermost fields in any order: properties of a schema are answered in theirs.
+        parts = [self.endpoint.base_url, self.endpoint.model, dict(sorted(self.body.items()))]
+        text = json.dumps([*parts, self.repetition, self.occurrence])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def tokens(self) -> int:
+        """A guess at prompt and completion tokens, for limits per minute."""
+        text = len(json.dumps(self.body.get("messages", []), ensure_ascii=False))
+        limit = self.body.get("max_completion_tokens") or self.body.get("max_tokens") or 0
+        return text // _CHARACTERS_PER_TOKEN + (limit if isinstance(limit, int) else 0)
+
+    def longer(self) -> ChatRequest | None:
+        """The request with twice the room for the answer; None if it sets no limit."""
+        limits = {name: self.body.get(name) for name in ("max_completion_tokens", "max_tokens")}
+        doubled = {name: n * 2 for name, n in limits.items() if isinstance(n, int)}
+        if not doubled:
+            return None
+        body = {**self.body, **doubled}
+        return ChatRequest(self.endpoint, body, self.repetition, self.occurrence)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the server counted them; None where it did not."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A completion.
+
+    Attributes:
+        text: Its content, or the arguments of the tool call that was asked for.
+        refusal: What the model said instead of answering.
+        finish_reason: As the server gave it: "stop", "length", "content_filter", ...
+        usage: Tokens.
+        model: The model that answered, by the server's word.
+        logprobs: One entry per token of the answer, if asked for and given.
+        hold: Seconds for which the server will take no further request, if it said so.
+    """
+
+    text: str | None
+    refusal: str | None = None
+    finish_reason: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    logprobs: list[dict[str, Any]] | None = None
+    hold: float | None = None
+
+    def to_json(self) -> str:
+        """JSON text that `from_json` reads."""
+        return json.dumps(asdict(replace(self, hold=None)), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> ChatReply:
+        """The reply again.
+
+        Raises:
+            ValueError: The text is not one of `to_json`.
+        """
+        try:
+            raw = json.loads(text)
+            reply = cls(**{**raw, "usage": Usage(**raw["usage"])})
+        except (TypeError, KeyError, RecursionError) as exc:
+            message = f"not a stored reply: {exc}"
+            raise ValueError(message) from None
+        texts = (reply.text, reply.refusal, reply.finish_reason, reply.model)
+        if not all(part is None or isinstance(part, str) for part in texts):
+            message = "not a stored reply: a part of it is no text"
+            raise ValueError(message)
+        return reply
+
+
+class ChatError(CallError):
+    """There is no completion.
+
+    Attributes:
+        kind: Kind of the failed cell: `rate_limit`, `quota`, `auth`, `bad_request`,
+            `server_error`, `connection`, `timeout`.
+        retry_after: Seconds that the server asked to wait.
+        retryable: Whether asking again can help.
+    """
+
+    def __init__(
+        self, kind: str, message: str, *, retryable: bool = False, retry_after: float | None = None
+    ) -> None:
+        """Keep kind and advice."""
+        super().__init__(kind, message)
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class ChatClient(Protocol):
+    """Completes requests."""
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """The completion.
+
+        Raises:
+            ChatError: There is none.
+        """
+        ...

@@ -1,0 +1,172 @@
+"""One file of replies: what comes back, who may use it at once, and what is no cache."""
+
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from evalframe.llm.cache import CacheError, ReplyCache
+from evalframe.llm.chat import ChatReply, Usage
+
+REPLY = ChatReply("é yes", finish_reason="stop", usage=Usage(3, 4, None), model="m")
+
+WRITER = """
+import sys
+from evalframe.llm.cache import ReplyCache
+from evalframe.llm.chat import ChatReply
+
+path, who = sys.argv[1], sys.argv[2]
+print("ready", flush=True)
+sys.stdin.readline()
+cache = ReplyCache(path)
+for number in range(50):
+    cache.put(f"own {who} {number}", ChatReply(who))
+    cache.put(f"shared {number}", ChatReply(who))
+    assert cache.get(f"own {who} {number}").text == who
+cache.close()
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Where a cache can be made."""
+    return tmp_path / "replies.sqlite"
+
+
+@pytest.fixture
+def cache(path):
+    """A new cache."""
+    made = ReplyCache(path)
+    yield made
+    made.close()
+
+
+def test_reply_comes_back_in_the_next_run(path):
+    """Whole, from the file."""
+    for _ in range(2):
+        cache = ReplyCache(path)
+        cache.put("a", REPLY)
+        cache.close()
+
+    cache = ReplyCache(str(path))
+    found = cache.get("a"), cache.get("b")
+    cache.close()
+
+    assert found == (REPLY, None)
+
+
+def test_first_reply_of_a_key_stays(cache):
+    """What a run reported is what the next one finds, though another process asked as well."""
+    cache.put("a", REPLY)
+    cache.put("a", ChatReply("other"))
+
+    assert cache.get("a") == REPLY
+
+
+def test_reply_that_is_forgotten_makes_room(cache):
+    """For one that is valid by newer rules."""
+    cache.put("a", REPLY)
+    cache.forget("a")
+    cache.put("a", ChatReply("other"))
+
+    assert cache.get("a") == ChatReply("other")
+
+
+def test_reply_that_cannot_be_read_is_none(cache, path):
+    """It is asked for again."""
+    cache.put("a", REPLY)
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE replies SET reply = '{\"text\": 1}'")
+    other.close()
+
+    assert cache.get("a") is None
+
+
+def test_several_processes_use_one_file_at_once(path):
+    """All of them make it, read and write at the same moment; nothing is lost, nobody fails."""
+    command = [sys.executable, "-c", WRITER, str(path)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | {"text": True}
+    writers = [subprocess.Popen([*command, str(who)], **pipes) for who in range(3)]
+    for writer in writers:
+        writer.stdout.readline()
+    for writer in writers:
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    failed = [writer.communicate(timeout=60)[1] for writer in writers]
+
+    cache = ReplyCache(path)
+    own = {(w, n): cache.get(f"own {w} {n}").text for w in range(3) for n in range(50)}
+    shared = {cache.get(f"shared {n}").text for n in range(50)}
+    cache.close()
+
+    assert failed == [""] * 3
+    assert own == {(w, n): str(w) for w in range(3) for n in range(50)}
+    assert shared <= set("012")
+
+
+def no_database(path):
+    """A file of another kind."""
+    path.write_text("id,answer\n1,yes\n" * 100)
+
+
+def other_program(path):
+    """A database with other tables."""
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE accounts (id INTEGER)")
+    db.close()
+
+
+def newer_format(path):
+    """A cache of a version that is yet to come."""
+    ReplyCache(path).close()
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version=99")
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        pytest.param(no_database, "file is not a database", id="no-database"),
+        pytest.param(other_program, "it is a database of another program", id="other-program"),
+        pytest.param(newer_format, "a newer evalframe wrote it", id="newer-format"),
+        pytest.param(lambda path: path.mkdir(), "it is a folder. Name a file", id="folder"),
+    ],
+)
+def test_what_is_no_cache_is_refused_and_left_as_it_is(path, make, match):
+    """The error names the path and says what is wrong with it."""
+    make(path)
+    before = path.read_bytes() if path.is_file() else None
+
+    with pytest.raises(CacheError, match=match) as caught:
+        ReplyCache(path)
+
+    assert str(path) in str(caught.value)
+    assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def test_file_in_a_folder_that_is_not_there_is_refused(tmp_path):
+    """No folder is made for a path that may be misspelt."""
+    with pytest.raises(CacheError, match="its folder is not there"):
+        ReplyCache(tmp_path / "no" / "replies.sqlite")
+
+
+def test_file_that_fails_later_is_a_clear_error(cache, path):
+    """Not one of sqlite's, which nobody expects here."""
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE replies")
+    other.close()
+
+    with pytest.raises(CacheError, match="no such table"):
+        cache.get("a")
+    with pytest.raises(CacheError, match="no such table"):
+        cache.put("a", REPLY)
+
+
+def test_home_folder_is_understood(tmp_path, monkeypatch):
+    """As a shell would."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    ReplyCache("~/replies.sqlite").close()
+
+    assert (tmp_path / "replies.sqlite").exists()
