@@ -11,7 +11,7 @@ from evalframe.engines.plan import Call
 
 # Rows may end out of order: a few chunks stay decoded, an older one is decoded again.
 _OPEN_CHUNKS = 4
-_CHUNK_ROWS = 1024  # fewer than elsewhere: they are held as Python objects
+_CHUNK_ROWS = 256  # fewer than elsewhere: they are held as Python objects
 
 
 class RowReader:

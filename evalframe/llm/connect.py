@@ -15,21 +15,19 @@ import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from evalframe.core import schema
 from evalframe.core.records import CallError
 from evalframe.llm.cache import CacheError, ReplyCache
-from evalframe.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest, Usage
+from evalframe.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest
+from evalframe.llm.ended import Ended, EndedQuestions
 from evalframe.llm.model import Endpoint, Model
 from evalframe.llm.openai import OpenAIClient
 from evalframe.llm.rate_limit import LimitedClient, Limits
 from evalframe.llm.retry import RetryingClient
 from evalframe.llm.share import Sharing
-
-_NO_USAGE = Usage()
-
 
 _MOST_MODELS = 10
 
@@ -90,20 +88,18 @@ class Answer(NamedTuple):
     from_cache: bool
 
 
-class _Ended(NamedTuple):
-    value: Any
-    reply: ChatReply | None
-    replies: tuple[ChatReply, ...]
-    error: Exception | None
-    who: str = ""
-
-    def for_others(self) -> _Ended:
-        """What those need who ask the same later: nothing of what it cost."""
-        reply = self.reply and replace(self.reply, usage=_NO_USAGE, hold=None, logprobs=None)
-        return _Ended(self.value, reply, (), self.error, self.who)
+def _taken(ended: Ended, who: str, accept: Callable[[ChatReply], Any]) -> Ended:
+    """The end of a question that was asked before, by the rules of who asks it now."""
+    read = ended.value is not None or ended.error is not None
+    if ended.reply is None or (ended.who == who and read):
+        return ended
+    try:
+        return ended._replace(value=accept(ended.reply), error=None)
+    except InvalidReplyError as exc:
+        return ended._replace(value=None, error=exc)
 
 
-def _answer(ended: _Ended, paid: list[ChatReply] | None) -> Answer:
+def _answer(ended: Ended, paid: list[ChatReply] | None) -> Answer:
     """The answer of who was paid for; its replies are noted also where it is none."""
     if paid is not None:
         paid += ended.replies
@@ -145,7 +141,8 @@ class Session:
         self._clients: dict[Model, tuple[Endpoint, ChatClient]] = {}
         self._opened: list[OpenAIClient] = []
         self._limits: dict[tuple[str, str], Limits] = {}
-        self._sharing = Sharing(_Ended.for_others)
+        self._ended = EndedQuestions()
+        self._sharing = Sharing(self._ended)
         self._closed: dict[Endpoint, ChatError] = {}
         self._occurrences: Counter[str] = Counter()
         self.spent: dict[str, Spent] = {}
@@ -232,7 +229,7 @@ class Session:
             spent.models |= {stored.reply.model} if stored.reply.model else set()
             return stored
 
-        async def asked() -> _Ended:
+        async def asked() -> Ended:
             ended = await self._asked(client, request, accept, invalid_retries, count)
             return ended._replace(who=who)
 
@@ -242,11 +239,12 @@ class Session:
         # By whom, too: what one judge cannot take another may, by rules that are not sent.
         terms = f"{request.key}|{model!r}|{invalid_retries}"
         ended, first = await self._sharing.ask(terms, asked)
-        if not first and ended.who != who and ended.reply is not None:
-            try:
-                ended = ended._replace(value=accept(ended.reply), error=None)
-            except InvalidReplyError:
+        if not first:
+            of_another = ended.who != who and ended.reply is not None
+            ended = _taken(ended, who, accept)
+            if of_another and ended.error is not None:
                 ended, first = await self._sharing.ask(f"{terms}|{who}", asked)
+                ended = ended if first else _taken(ended, who, accept)
         if not first:
             spent.shared += 1
             ended = ended._replace(replies=())
@@ -259,20 +257,20 @@ class Session:
         accept: Callable[[ChatReply], Any],
         invalid_retries: int,
         count: Callable[[ChatReply, int], None],
-    ) -> _Ended:
+    ) -> Ended:
         """Ask, and ask again while the reply is invalid; never the same after a truncation."""
         replies: list[ChatReply] = []
         asking: ChatRequest = request
         while True:
             if request.endpoint in self._closed:
-                return _Ended(None, None, tuple(replies), self._closed[request.endpoint])
+                return Ended(None, None, tuple(replies), self._closed[request.endpoint])
             try:
                 reply = await client.complete(asking)
             except ChatError as exc:
                 if exc.kind in (schema.AUTH, schema.QUOTA):
                     # It will be so for every row: nothing more is sent there in this run.
                     self._closed[request.endpoint] = exc
-                return _Ended(None, None, tuple(replies), exc)
+                return Ended(None, None, tuple(replies), exc)
             replies.append(reply)
             count(reply, len(replies))
             try:
@@ -280,11 +278,11 @@ class Session:
             except InvalidReplyError as exc:
                 longer = asking.longer() if exc.kind == schema.TRUNCATED else asking
                 if not exc.ask_again or longer is None or len(replies) > invalid_retries:
-                    return _Ended(None, reply, tuple(replies), exc)
+                    return Ended(None, reply, tuple(replies), exc)
                 asking = longer
                 continue
             self._store(request.key, reply)
-            return _Ended(value, reply, tuple(replies), None)
+            return Ended(value, reply, tuple(replies), None)
 
     def _stored(self, key: str, accept: Callable[[ChatReply], Any]) -> Answer | None:
         """The answer on disk, if it is one by today's rules: not all of them are in the key."""
@@ -333,6 +331,7 @@ class Session:
     async def close(self) -> None:
         """End what is still being asked, and close all connections."""
         await self._sharing.close()
+        self._ended.close()
         for client in self._opened:
             with contextlib.suppress(Exception):  # one that fails must not keep the others open
                 await client.close()

@@ -8,23 +8,32 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 from evalframe.core.call_info import CallInfo, current_call, enter_call
+
+
+class Ends(Protocol):
+    """Results by the key of their question."""
+
+    def get(self, key: str, /) -> Any:
+        """The result; None if there is none."""
+
+    def __setitem__(self, key: str, result: Any, /) -> None:
+        """Keep it."""
 
 
 class Sharing:
     """Questions of one run, by key."""
 
-    def __init__(self, kept: Callable[[Any], Any] = lambda result: result) -> None:
+    def __init__(self, ended: Ends | None = None) -> None:
         """Start with none asked.
 
         Args:
-            kept: Makes the little that is kept of a result, for those who ask after its end.
+            ended: Takes the results, for those who ask after the end; a dict if not given.
         """
         self._asked: dict[str, _Question] = {}
-        self._kept = kept
-        self._ended: dict[str, Any] = {}
+        self._ended: Ends = {} if ended is None else ended
         self._failed: dict[str, BaseException] = {}
 
     async def ask(self, key: str, ask: Callable[[], Awaitable[Any]]) -> tuple[Any, bool]:
@@ -38,8 +47,9 @@ class Sharing:
         Raises:
             Exception: What `ask` raised, for everyone who asked.
         """
-        if key in self._ended:
-            return self._ended[key], False
+        ended = self._ended.get(key)
+        if ended is not None:
+            return ended, False
         if key in self._failed:
             raise self._failed[key]
         question = self._asked.get(key)
@@ -62,7 +72,7 @@ class Sharing:
             return
         failure = task.exception()  # taken: asyncio need not warn when nobody waits any more
         if failure is None:
-            self._ended[key] = self._kept(task.result())
+            self._ended[key] = task.result()
         else:
             self._failed[key] = failure
         self._asked.pop(key, None)

@@ -163,8 +163,12 @@ def test_question_is_asked_under_the_first_ones_call(run):
 def test_those_who_ask_later_get_what_was_kept(run):
     """The whole result is for those who waited: a run keeps one for each of its questions."""
 
+    class Capitals(dict):
+        def __setitem__(self, key, result):
+            super().__setitem__(key, result.upper())
+
     async def main():
-        sharing = Sharing(kept=str.upper)
+        sharing = Sharing(Capitals())
         together = await asyncio.gather(*(sharing.ask("a", Asked()) for _ in range(2)))
         return [*together, await sharing.ask("a", Asked())]
 
