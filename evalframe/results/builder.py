@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from evalframe.core import schema
 from evalframe.core.cells import CellColumns
-from evalframe.core.columns import CHUNK_ROWS, backed
+from evalframe.core.columns import backed
 from evalframe.core.records import Cell
 
+_CHUNK_ROWS = 1024  # cells are held as Python objects until theirs is full
 _MOST_CHUNKS = 128
 
 
@@ -60,13 +61,13 @@ class Builder:
 
     def put(self, place: int, row: int, cell: Cell, seconds: float | None) -> None:
         """One cell; kept as it is until its chunk is full. To put it again changes nothing."""
-        start = row - row % CHUNK_ROWS
+        start = row - row % _CHUNK_ROWS
         with self._lock:
             chunks = self._open[place]
             if start in self._full[place]:
                 return
             if start not in chunks:
-                chunks[start] = _OpenChunk(min(CHUNK_ROWS, self._rows - start))
+                chunks[start] = _OpenChunk(min(_CHUNK_ROWS, self._rows - start))
             chunk = chunks[start]
             chunk.put(row - start, cell, seconds)
             if chunk.left == 0:
