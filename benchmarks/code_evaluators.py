@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 
 import import_time
+from options import parser as common_parser
 from peers import PEERS, Peer
 from processes import Figures, Worker, WorkerError, interleave, run_script
 from report import Outcome, Requirement, Table, machine, requirements
@@ -75,18 +76,7 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes, no peers, in seconds")
-    parser.add_argument("--no-peers", action="store_true", help="evalframe and plain code only")
-    parser.add_argument("--markdown", action="store_true", help="with date and machine on top")
-    parser.add_argument(
-        "--envs",
-        type=Path,
-        default=Path.home() / ".cache" / "evalframe-benchmarks",
-        help="folder for the peers' virtual environments (default: %(default)s)",
-    )
+    parser = common_parser(__doc__, without_peers="evalframe and plain code only")
     parser.add_argument(
         "--peer-limit",
         type=float,

@@ -37,7 +37,7 @@ class Metric(BaseMetric):
 
     def score_of(self, output: str, expected: str) -> float:
         """Give the score; may set `reason`."""
-        raise NotImplementedError
+        raise NotImplementedError  # each metric has its own
 
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float:
         """Score a case and keep the score, as deepeval wants it."""

@@ -10,7 +10,6 @@ requirement that is missed is printed as FAIL.
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import json
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 from judge_report import OURS, Faulty, Memory, requirements, table
 from judge_server import Server
 from judge_workload import LIMITS
+from options import parser
 from peers import JUDGE_PEERS, Peer
 from processes import Worker, WorkerError, interleave, run_script
 from report import Outcome, machine
@@ -53,7 +53,7 @@ MEMORY_LATENCY = 0.01
 
 def main() -> int:
     """Measure and print; give 1 if a result is wrong."""
-    options = _parser().parse_args()
+    options = parser(__doc__, without_peers="evalframe and bare loops only").parse_args()
     plan = SMOKE if options.smoke else Plan(peers=() if options.no_peers else JUDGE_PEERS)
     try:
         outcomes = _clean(plan, options.envs)
@@ -74,22 +74,6 @@ def main() -> int:
     if not wrong:
         print(requirements(outcomes, faulty, memory, plan, judged=not options.smoke))
     return 1 if wrong else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--smoke", action="store_true", help="few rows, no peers, in seconds")
-    parser.add_argument("--no-peers", action="store_true", help="evalframe and bare loops only")
-    parser.add_argument("--markdown", action="store_true", help="with date and machine on top")
-    parser.add_argument(
-        "--envs",
-        type=Path,
-        default=Path.home() / ".cache" / "evalframe-benchmarks",
-        help="folder for the peers' virtual environments (default: %(default)s)",
-    )
-    return parser
 
 
 def _clean(plan: Plan, envs: Path) -> dict[str, Outcome]:

@@ -163,6 +163,7 @@ class _Experiment:
         # Whatever goes wrong here must not hide why the run ended.
         with contextlib.suppress(Exception):
             frame = self.frame(partial=True)
+            # mypy: no exception has it; documented in run_experiment.
             exc.partial = frame  # type: ignore[attr-defined]
         self.close()
 

@@ -36,6 +36,23 @@ def run_awaited(*args, **options):
     return asyncio.run(ef.arun_experiment(*args, **options))
 
 
+def calls_in_threads(run):
+    """Thread and value of each call of a sync evaluator by row and of a vectorized one."""
+    seen = []
+
+    def by_row(output):
+        seen.append((threading.current_thread(), output))
+        return True
+
+    @ef.evaluator(vectorized=True)
+    def column(output):
+        seen.append((threading.current_thread(), "column"))
+        return output >= 0
+
+    run(rows(300), evaluators=[by_row, column])
+    return seen
+
+
 def run_in_a_loop(*args, **options):
     """run_experiment called while this thread's loop is running, as a notebook does."""
 
@@ -223,36 +240,14 @@ def test_cells_of_one_row_overlap():
 
 def test_sync_evaluators_run_in_the_callers_own_thread():
     """Row by row and vectorized alike, so that what is bound to a thread works."""
-    seen = []
-
-    def by_row(output):
-        seen.append((threading.current_thread(), output))
-        return True
-
-    @ef.evaluator(vectorized=True)
-    def column(output):
-        seen.append((threading.current_thread(), "column"))
-        return output >= 0
-
-    ef.run_experiment(rows(300), evaluators=[by_row, column])
+    seen = calls_in_threads(ef.run_experiment)
 
     assert seen == [(threading.current_thread(), row) for row in [*range(300), "column"]]
 
 
 def test_awaited_sync_evaluators_run_in_one_worker_thread():
     """They neither block the caller's loop nor run beside each other, and keep row order."""
-    seen = []
-
-    def by_row(output):
-        seen.append((threading.current_thread(), output))
-        return True
-
-    @ef.evaluator(vectorized=True)
-    def column(output):
-        seen.append((threading.current_thread(), "column"))
-        return output >= 0
-
-    run_awaited(rows(300), evaluators=[by_row, column])
+    seen = calls_in_threads(run_awaited)
 
     (worker,) = {thread for thread, _ in seen}
     assert worker is not threading.current_thread()

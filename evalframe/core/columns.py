@@ -71,11 +71,9 @@ class Column:
         """The Arrow type of a column that Arrow reads as it is, None for Python objects."""
         if self._holds_objects:
             return None
-        try:
-            found = pa.array(self.series.array[:0], from_pandas=True).type
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError):
-            return None
-        found = found.value_type if pa.types.is_dictionary(found) else found
+        found = type_of_dtype(self.series)
+        if found is not None and pa.types.is_dictionary(found):
+            found = found.value_type
         return None if isinstance(found, pa.BaseExtensionType) else found
 
     @property
@@ -369,6 +367,14 @@ def _first_beyond_python(times: pa.Array | pa.ChunkedArray) -> int | None:
         except (ValueError, OverflowError):
             return int(row)
     return None
+
+
+def type_of_dtype(series: pd.Series) -> Any:
+    """The Arrow type that the column's dtype is read as; None if Arrow has none for it."""
+    try:
+        return pa.array(series.array[:0], from_pandas=True).type
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError):
+        return None
 
 
 def nan_to_null(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

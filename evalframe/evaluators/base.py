@@ -40,6 +40,7 @@ class EvaluatorType(ABCMeta):
             TypeError: Arguments do not fit, or there is no usable `evaluate`.
             ValueError: A declaration is out of its domain.
         """
+        # mypy: __init__ of a class may be that of an incompatible subclass; only names are read.
         own = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
         common = {key: kwargs.pop(key) for key in DECLARED if key in kwargs and key not in own}
         common = {key: value for key, value in common.items() if value is not None}

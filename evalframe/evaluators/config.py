@@ -225,6 +225,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _yaml(yaml: Any, text: str) -> Any:
+    # mypy: yaml is imported late, and Any.
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
         """Safe, and of one mind about keys."""
 

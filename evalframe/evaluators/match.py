@@ -55,7 +55,7 @@ class _TextVerdict(Evaluator):
 
     def _matches(self, texts: pa.Array | pa.ChunkedArray) -> Any:
         """Bools, null or False for null."""
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of match has its own
 
 
 EMPTY_REFERENCE = "empty reference"

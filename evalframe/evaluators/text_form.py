@@ -55,6 +55,7 @@ class TextForm:
     def _normal(self, text: str) -> str:
         if self.normal_form is None or text.isascii():
             return text
+        # mypy: the form was checked to be one of the four when this was made.
         return unicodedata.normalize(self.normal_form, text)  # type: ignore[arg-type]
 
     def array(self, texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -20,7 +20,7 @@ from evalframe.core.json_text import encode
 from evalframe.evaluators.confidence import Confidence
 from evalframe.evaluators.normalize import text_of
 from evalframe.llm.chat import ChatReply
-from evalframe.llm.connect import InvalidReplyError
+from evalframe.llm.connect import InvalidReplyError, check_whole
 from evalframe.llm.structured import (
     ReplyCheck,
     choice_schema,
@@ -76,14 +76,7 @@ def answered(reply: ChatReply) -> str:
     Raises:
         InvalidReplyError: It was refused, filtered, cut off, or is empty.
     """
-    if reply.refusal:
-        raise InvalidReplyError(schema.REFUSAL, reply.refusal, reply.refusal, ask_again=False)
-    if reply.finish_reason == "content_filter":
-        message = "the provider's content filter withheld the reply"
-        raise InvalidReplyError(schema.CONTENT_FILTER, message, reply.text, ask_again=False)
-    if reply.finish_reason == "length":
-        message = "the reply was cut off at its token limit; raise max_tokens in inference_args"
-        raise InvalidReplyError(schema.TRUNCATED, message, reply.text, ask_again=True)
+    check_whole(reply)
     if not reply.text or not reply.text.strip():
         raise InvalidReplyError(schema.PARSE, "the reply is empty", reply.text, ask_again=True)
     return reply.text

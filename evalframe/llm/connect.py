@@ -48,6 +48,22 @@ class InvalidReplyError(CallError):
         self.ask_again = ask_again
 
 
+def check_whole(reply: ChatReply) -> None:
+    """See that a reply is an answer, and all of it.
+
+    Raises:
+        InvalidReplyError: It was refused, filtered or cut off.
+    """
+    if reply.refusal:
+        raise InvalidReplyError(schema.REFUSAL, reply.refusal, reply.refusal, ask_again=False)
+    if reply.finish_reason == "content_filter":
+        message = "the provider's content filter withheld the reply"
+        raise InvalidReplyError(schema.CONTENT_FILTER, message, reply.text, ask_again=False)
+    if reply.finish_reason == "length":
+        message = "the reply was cut off at its token limit; raise max_tokens in inference_args"
+        raise InvalidReplyError(schema.TRUNCATED, message, reply.text, ask_again=True)
+
+
 @dataclass(slots=True)
 class Spent:
     """What one evaluator's cells have cost so far.

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evalframe.core import json_text
-from evalframe.core.columns import Column, as_objects, backed, chunked
+from evalframe.core.columns import Column, as_objects, backed, chunked, type_of_dtype
 from evalframe.core.errors import UnsupportedValueError
 from evalframe.core.nested import is_null
 from evalframe.results.readable import Cells, check_writable, converted, joined, readable
@@ -70,7 +70,7 @@ def stored(name: Any, series: pd.Series) -> StoredColumn:
         note: Note = {"object": _null_flavours(series)}
         kind = column.arrow_type
         return _walked(column, kind or pa.large_string(), json=kind is None, note=note)
-    found = _type_of(series)
+    found = type_of_dtype(series)
     if isinstance(found, pa.BaseExtensionType):
         return _extension(name, series, found.storage_type)
     kind = column.arrow_type
@@ -78,13 +78,6 @@ def stored(name: Any, series: pd.Series) -> StoredColumn:
         note = _note(name, series)
         return _walked(column, kind or pa.large_string(), json=kind is None, note=note)
     return _native(name, series, kind)
-
-
-def _type_of(series: pd.Series) -> Any:
-    try:
-        return pa.array(series.array[:0], from_pandas=True).type
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError):
-        return None
 
 
 def _native(name: Any, series: pd.Series, kind: pa.DataType) -> StoredColumn:
@@ -147,7 +140,7 @@ def _categorical(name: Any, series: pd.Series) -> StoredColumn:
 
 def _category_keys(categories: pd.Index, column: StoredColumn) -> Cells:
     """What stands for each category in a cell: its value, or its text (intervals, periods)."""
-    if isinstance(_type_of(categories.to_series()), pa.BaseExtensionType):
+    if isinstance(type_of_dtype(categories.to_series()), pa.BaseExtensionType):
         return pa.array([str(category) for category in categories], type=pa.large_string())
     keys = column.cells(slice(0, len(categories)))
     return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
@@ -182,7 +175,7 @@ def plain_dtype(series: pd.Series, column: StoredColumn) -> str:
     """The dtype's name for readers that know pandas but not evalframe; `object` if in doubt."""
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
-        return str(dtype) if column.type == _type_of(series) else "object"
+        return str(dtype) if column.type == type_of_dtype(series) else "object"
     nested = pa.types.is_nested(column.type) and not isinstance(dtype, pd.IntervalDtype)
     own = type(dtype).__module__.partition(".")[0] == "pandas"
     known = own and hasattr(dtype, "__from_arrow__") and _by_name(str(dtype)) == dtype

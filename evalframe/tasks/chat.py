@@ -11,7 +11,7 @@ from evalframe.core.call_info import current_call
 from evalframe.core.namespace import Namespace
 from evalframe.core.records import CallError
 from evalframe.llm.chat import ChatReply
-from evalframe.llm.connect import InvalidReplyError, Session
+from evalframe.llm.connect import InvalidReplyError, Session, check_whole
 from evalframe.llm.model import Model, as_model
 from evalframe.tasks.task import Task
 
@@ -134,14 +134,7 @@ def _made_again(args: tuple[Any, ...], options: dict[str, Any]) -> ChatTask:
 
 
 def _text(reply: ChatReply) -> str:
-    if reply.refusal:
-        raise InvalidReplyError(schema.REFUSAL, reply.refusal, reply.refusal, ask_again=False)
-    if reply.finish_reason == "content_filter":
-        message = "the provider's content filter withheld the reply"
-        raise InvalidReplyError(schema.CONTENT_FILTER, message, reply.text, ask_again=False)
-    if reply.finish_reason == "length":
-        message = "the reply was cut off at its token limit; raise max_tokens in inference_args"
-        raise InvalidReplyError(schema.TRUNCATED, message, reply.text, ask_again=False)
+    check_whole(reply)
     if reply.text is None:
         raise InvalidReplyError(schema.PARSE, "the reply is empty", None, ask_again=False)
     return reply.text
