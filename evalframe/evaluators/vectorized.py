@@ -44,6 +44,8 @@ def place(returned: Any, index: pd.Index, rules: Rules) -> CellColumns:
     Raises:
         InvalidResultError: The whole result has no rows to go to: wrong length, shape or index.
     """
+    if isinstance(returned, CellColumns):
+        return returned  # of a built-in evaluator, which has made its cells itself
     if isinstance(returned, tuple):
         return _from_tuple(returned, index, rules)
     if _is_table(returned):

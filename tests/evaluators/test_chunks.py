@@ -1,0 +1,49 @@
+"""Lists of context chunks: `evalframe.evaluators.chunks`."""
+
+import pytest
+
+from evalframe.evaluators.chunks import Chunk, ChunkError, chunks_of
+
+
+@pytest.mark.parametrize(
+    ("value", "chunks"),
+    [
+        pytest.param(None, [], id="null-is-none"),
+        pytest.param([], [], id="empty"),
+        pytest.param("one", [Chunk("one")], id="a-text-is-one-chunk"),
+        pytest.param({"document": "one"}, [Chunk("one")], id="a-dict-is-one-chunk"),
+        pytest.param(["a", "b"], [Chunk("a"), Chunk("b")], id="texts"),
+        pytest.param(("a",), [Chunk("a")], id="tuple"),
+        pytest.param(
+            ["a", {"document": "b", "relevance": -1}], [Chunk("a"), Chunk("b", -1.0)], id="mixed"
+        ),
+        pytest.param([{"document": "b", "relevance": None}], [Chunk("b")], id="relevance-null"),
+    ],
+)
+def test_chunks_come_in_their_order(value, chunks):
+    """Texts and dicts of document and relevance, alone or in lists."""
+    assert chunks_of(value, "contexts") == chunks
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        pytest.param([1], r"item 1 of contexts is 1 \(int\)", id="number"),
+        pytest.param(["a", None], r"item 2 of contexts is None", id="null-item"),
+        pytest.param([["a"]], r"item 1 of contexts is \['a'\]", id="nested"),
+        pytest.param([{"text": "a"}], "give a text, or a dict of document", id="other-keys"),
+        pytest.param([{"document": 1}], r"the document of item 1", id="document"),
+        pytest.param([{"document": "a", "relevance": 1.1}], r"in \[-1, 1\]", id="beyond"),
+        pytest.param([{"document": "a", "relevance": True}], "relevance of item 1", id="bool"),
+        pytest.param([{"document": "a", "relevance": float("nan")}], "relevance", id="nan"),
+    ],
+)
+def test_what_is_no_chunk_is_named(value, message):
+    """Its place, what it is, and what it should be."""
+    with pytest.raises(ChunkError, match=message):
+        chunks_of(value, "contexts")
+
+
+def test_white_space_is_blank():
+    """Nothing that a model could read."""
+    assert [Chunk(text).blank for text in ("", " \n", "a")] == [True, True, False]
