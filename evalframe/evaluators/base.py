@@ -79,6 +79,8 @@ class Evaluator(metaclass=EvaluatorType):
         version: Your own mark of what it does, kept with the results.
         vectorized: Whether `evaluate` sees whole columns (pandas Series) and returns columns.
         threads: Run up to so many cells at once in threads; None: in the caller's thread.
+        source: Where its formula is from, in Markdown.
+        extra_needed: The extra of this package that it needs.
 
     Raises:
         TypeError: Arguments do not fit, or there is no usable `evaluate`.
@@ -119,6 +121,8 @@ class Evaluator(metaclass=EvaluatorType):
     extras: ClassVar[Mapping[str, Any]] = {}
     vectorized: ClassVar[bool] = False
     threads: ClassVar[int | None] = None
+    source: ClassVar[str] = ""
+    extra_needed: ClassVar[str] = ""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Turn annotated fields into arguments, unless the class has its own `__init__`."""
