@@ -45,7 +45,7 @@ def plain_loop(frame: pd.DataFrame) -> pd.DataFrame:
         label, explanation = mentioned_year(answer)
         year_labels.append(label)
         year_explanations.append(explanation)
-    return _with_results(
+    return with_results(
         frame,
         exact=(pa.array(exact_labels, _TEXT), pa.array(exact_scores, pa.float64()), None),
         token_f1=(None, pa.array(f1_scores, pa.float64()), None),
@@ -59,7 +59,7 @@ def plain_loop_of_vectorized(frame: pd.DataFrame) -> pd.DataFrame:
     same = [exact(answer, truth) for answer, truth in zip(answers, truths, strict=True)]
     years = [mentioned_year(answer) for answer in answers]
     brief = [short(answer) for answer in answers]
-    return _with_results(
+    return with_results(
         frame,
         exact=(pa.array(map(str, same), _TEXT), pa.array(map(float, same), pa.float64()), None),
         mentioned_year=(
@@ -75,11 +75,11 @@ def hand_written_pyarrow(frame: pd.DataFrame) -> pd.DataFrame:
     """Compute exact match, year and length column by column."""
     answer, truth = pa.array(frame["answer"]), pa.array(frame["truth"])
     year_label, year_explanation = _years(answer)
-    return _with_results(
+    return with_results(
         frame,
-        exact=_passed(pc.equal(answer, truth)),
+        exact=passed_columns(pc.equal(answer, truth)),
         mentioned_year=(year_label, None, year_explanation),
-        short=_passed(pc.less(pc.utf8_length(answer), SHORT)),
+        short=passed_columns(pc.less(pc.utf8_length(answer), SHORT)),
     )
 
 
@@ -141,7 +141,8 @@ REFERENCES: dict[str, Contender] = {
 }
 
 
-def _passed(passed: Arrow) -> Columns:
+def passed_columns(passed: Arrow) -> Columns:
+    """Give label and score of bools."""
     label = pc.if_else(passed, pa.scalar("True", _TEXT), pa.scalar("False", _TEXT))
     return label, pc.cast(passed, pa.float64()), None
 
@@ -154,7 +155,7 @@ def _years(answer: Arrow) -> tuple[Arrow, Arrow]:
     return label, pc.coalesce(mention, pa.scalar("no year in it", _TEXT))
 
 
-def _with_results(frame: pd.DataFrame, **results: Columns) -> pd.DataFrame:
+def with_results(frame: pd.DataFrame, **results: Columns) -> pd.DataFrame:
     """Add the five columns of each evaluator, as evalframe does."""
     nothing = pa.nulls(len(frame), _TEXT)
     added: dict[str, object] = {}

@@ -25,7 +25,8 @@ from evalframe.core.records import EvaluationResult, skip
 from evalframe.data.dataset import Dataset
 from evalframe.data.example import ContextChunk, Example
 from evalframe.evaluators.base import Evaluator
-from evalframe.evaluators.config import ConfigError, load_evaluators
+from evalframe.evaluators.config import load_evaluators
+from evalframe.evaluators.config_keys import ConfigError
 from evalframe.evaluators.exact_match import ExactMatch
 from evalframe.evaluators.function import evaluator
 from evalframe.evaluators.judge import LLMJudge

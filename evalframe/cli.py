@@ -1,6 +1,7 @@
 """The command line: `python -m evalframe`.
 
-demo   runs a small experiment, prints its results and writes them to a file
+demo         runs a small experiment, prints its results and writes them to a file
+evaluators   prints the table of built-in evaluators
 
 A mistake of the caller's is one line on stderr and exit code 2.
 """
@@ -22,6 +23,7 @@ from evalframe.analysis.summary import summary
 from evalframe.core import schema
 from evalframe.core.errors import EvalframeError
 from evalframe.demo import EVALUATORS, run
+from evalframe.evaluators.catalogue import markdown
 from evalframe.results.parquet import to_parquet
 
 DEMO_FILE = "evalframe_demo.parquet"
@@ -48,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if given.command is None:
         parser.print_help()
+        return 0
+    if given.command == "evaluators":
+        print(markdown())
         return 0
     try:
         scored = run()
@@ -86,6 +91,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PATH",
         default=DEMO_FILE,
         help="the parquet file to write, replaced if it is there (default: ./%(default)s)",
+    )
+    commands.add_parser(
+        "evaluators",
+        help="print the table of built-in evaluators",
+        description="Print the built-in evaluators as a Markdown table: what each reads, gives and "
+        "takes, what it needs installed, and where its formula is from.",
     )
     return parser
 

@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from evalframe.core.errors import listed
-from evalframe.evaluators.config import ConfigError, from_config, read_config
+from evalframe.evaluators.config import from_config, read_config
+from evalframe.evaluators.config_keys import ConfigError
 from evalframe.experiment import run_experiment
 
 _KEYS = ("name", "data", "tasks")
@@ -20,7 +21,7 @@ def load_experiment(config: Mapping[str, Any] | str | os.PathLike[str]) -> pd.Da
 
     Args:
         config: The dict, or a YAML or JSON file of it. `data` is a list of rows, or a path;
-            `tasks` is a list of guided-decoding tasks.
+            `tasks` is a list of guided-decoding and metric tasks.
 
     Returns:
         The scored frame, as `run_experiment` gives it.
@@ -54,7 +55,7 @@ def load_experiment(config: Mapping[str, Any] | str | os.PathLike[str]) -> pd.Da
         raise ConfigError(message)
     tasks = found["tasks"]
     if not isinstance(tasks, (list, tuple)) or not all(isinstance(t, Mapping) for t in tasks):
-        message = "tasks must be a list of guided-decoding tasks."
+        message = "tasks must be a list of guided-decoding or metric tasks."
         raise ConfigError(message)
     evaluators = [from_config(task) for task in tasks]
     return run_experiment(found["data"], evaluators=evaluators, experiment_name=found.get("name"))

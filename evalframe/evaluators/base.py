@@ -79,6 +79,7 @@ class Evaluator(metaclass=EvaluatorType):
         version: Your own mark of what it does, kept with the results.
         vectorized: Whether `evaluate` sees whole columns (pandas Series) and returns columns.
         threads: Run up to so many cells at once in threads; None: in the caller's thread.
+        gives: Which of label, score and explanation it can fill.
         source: Where its formula is from, in Markdown.
         extra_needed: The extra of this package that it needs.
 
@@ -121,6 +122,7 @@ class Evaluator(metaclass=EvaluatorType):
     extras: ClassVar[Mapping[str, Any]] = {}
     vectorized: ClassVar[bool] = False
     threads: ClassVar[int | None] = None
+    gives: ClassVar[tuple[str, ...]] = (schema.LABEL, schema.SCORE, schema.EXPLANATION)
     source: ClassVar[str] = ""
     extra_needed: ClassVar[str] = ""
 

@@ -1,7 +1,7 @@
 """Evaluators from configuration: dicts, and YAML or JSON files of them.
 
-The form is that of guided-decoding tasks: {"task_type": "auto_evaluation.guided_decoding",
-"alias": ..., "configuration": {"model", "prompt", "choices" | "response_format", ...}}.
+The form is that of evaluation tasks: {"task_type": ..., "alias": ..., "configuration": {...}}.
+What a configuration holds is up to its type: judge_config.py and metric_config.py.
 """
 
 from __future__ import annotations
@@ -12,61 +12,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
-from evalframe.core.errors import EvalframeError, listed, nearest
+from evalframe.core.errors import listed
 from evalframe.core.optional import optional
 from evalframe.evaluators.base import Evaluator
-from evalframe.evaluators.judge import LLMJudge
-from evalframe.llm.model import Model
+from evalframe.evaluators.config_keys import TASK_KEYS, ConfigError, check_keys
+from evalframe.evaluators.judge_config import GUIDED_DECODING, judge_from_config
+from evalframe.evaluators.metric_config import METRIC, metric_from_config
 
-GUIDED_DECODING = "auto_evaluation.guided_decoding"
-TASK_KEYS = ("task_type", "alias", "configuration")
-
-# Key of a configuration -> parameter of LLMJudge.
-_PARAMETERS = {
-    "system_prompt": "system_prompt",
-    "prompt": "prompt",
-    "choices": "choices",
-    "response_format": "response_format",
-    "inference_args": "inference_args",
-    "explanation": "explanation",
-    "fields": "fields",
-    "run_if": "run_if",
-    "confidence": "confidence",
-    "invalid_retries": "invalid_retries",
-    "threshold": "threshold",
-    "direction": "direction",
-    "score_range": "score_range",
-    "version": "version",
-}
-_MODEL_KEYS = tuple(name for name in Model.__dataclass_fields__ if name != "name")
-_DEFAULTS = {
-    "explanation": True,
-    "confidence": False,
-    "invalid_retries": 1,
-    "direction": "maximize",
-}
-
-
-class ConfigError(EvalframeError, ValueError):
-    """A configuration that cannot be used; names the key.
-
-    Examples:
-        >>> import evalframe as ef
-        >>> ef.load_experiment({"data": [], "task": []})
-        Traceback (most recent call last):
-        ...
-        evalframe.evaluators.config.ConfigError: The experiment has the unknown key 'task'; ...
-    """
+_READERS = {GUIDED_DECODING: judge_from_config, METRIC: metric_from_config}
 
 
 def from_config(config: Mapping[str, Any]) -> Evaluator:
     """The evaluator that a task's dict describes.
 
     Args:
-        config: The dict; its `configuration` may also hold `base_url` and the other options
-            of `ef.Model`.
+        config: The dict of a guided-decoding task (its `configuration` may also hold `base_url`
+            and the other options of `ef.Model`), or of a metric task.
 
     Raises:
         ConfigError: A key is unknown, missing, or contradicts another.
@@ -88,73 +49,12 @@ def from_config(config: Mapping[str, Any]) -> Evaluator:
         ('correctness', Model('openai/o3-mini'))
     """
     kind = config.get("task_type")
-    _only(config, TASK_KEYS, "a task")
-    if kind != GUIDED_DECODING:
-        message = f"task_type {kind!r} is not known; known is {GUIDED_DECODING!r}."
+    check_keys(config, TASK_KEYS, "a task")
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    if reader is None:
+        message = f"task_type {kind!r} is not known; known are {listed(_READERS)}."
         raise ConfigError(message)
-    inner = config.get("configuration")
-    if not isinstance(inner, Mapping):
-        message = f"configuration must be an object, not {inner!r}."
-        raise ConfigError(message)
-    name = config.get("alias", "auto_evaluation_guided_decoding")
-    _only(inner, (*_PARAMETERS, "model", *_MODEL_KEYS), f"the configuration of {name!r}")
-    missing = [key for key in ("model", "prompt") if key not in inner]
-    if missing:
-        message = f"the configuration of {name!r} lacks {listed(missing)}."
-        raise ConfigError(message)
-    options = {key: inner[key] for key in _MODEL_KEYS if key in inner}
-    arguments = {_PARAMETERS[key]: value for key, value in inner.items() if key in _PARAMETERS}
-    if isinstance(arguments.get("score_range"), list):
-        arguments["score_range"] = tuple(arguments["score_range"])
-    try:
-        return LLMJudge(name, model=Model(inner["model"], **options), **arguments)
-    except (TypeError, ValueError) as exc:
-        message = f"the configuration of {name!r}: {exc}"
-        raise ConfigError(message) from exc
-
-
-def to_config(judge: LLMJudge) -> dict[str, Any]:
-    """The dict that `from_config` makes the judge of again.
-
-    Raises:
-        ConfigError: It holds a function, or was bound to other columns, which no file can.
-    """
-    if judge.bindings:
-        message = f"{judge.name!r} was changed with .bind(), which no configuration can hold."
-        raise ConfigError(message)
-    _, given, _ = judge._arguments  # noqa: SLF001 - a judge is made of its arguments
-    inner: dict[str, Any] = {"model": judge.model.name}
-    for name in _MODEL_KEYS:
-        value = getattr(judge.model, name)
-        if value != Model.__dataclass_fields__[name].default:
-            inner[name] = value
-    for key, parameter in _PARAMETERS.items():
-        value = given.get(parameter)
-        if value is None or value == _DEFAULTS.get(key):
-            continue
-        if isinstance(value, type) and issubclass(value, BaseModel):
-            if _has_validators(value):
-                message = (
-                    f"{key} of {judge.name!r} has validators, which no configuration can hold."
-                )
-                raise ConfigError(message)
-            value = value.model_json_schema()
-        elif callable(value):
-            message = f"{key} of {judge.name!r} is a function, which no configuration can hold."
-            raise ConfigError(message)
-        inner[key] = list(value) if isinstance(value, tuple) else value
-    return {"task_type": GUIDED_DECODING, "alias": judge.name, "configuration": inner}
-
-
-def _has_validators(model: type[BaseModel]) -> bool:
-    found = model.__pydantic_decorators__
-    kinds = (
-        found.validators,
-        found.field_validators,
-        found.model_validators,
-        found.root_validators,
-    )
-    return any(kinds)
+    return reader(config)
 
 
 def load_evaluators(path: str | os.PathLike[str]) -> list[Evaluator]:
@@ -240,14 +140,3 @@ def _yaml(yaml: Any, text: str) -> Any:
 
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
     return yaml.load(text, Loader=Loader)
-
-
-def _only(config: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
-    unknown = [key for key in config if key not in known]
-    if unknown:
-        near = nearest(unknown[0], known)
-        hint = f" Did you mean {near!r}?" if near is not None else ""
-        message = (
-            f"{what} has the unknown key {listed(unknown)}.{hint} It may have {listed(known)}."
-        )
-        raise ConfigError(message)

@@ -206,7 +206,7 @@ def as_evaluator(given: Any, *, name: str | None = None) -> Evaluator:
     """What a user gave as an evaluator, as an `Evaluator`.
 
     Args:
-        given: An evaluator, a function, or the dict of a guided-decoding task.
+        given: An evaluator, a function, or the dict of a guided-decoding or metric task.
         name: The key it had in a mapping.
 
     Raises:
@@ -217,7 +217,8 @@ def as_evaluator(given: Any, *, name: str | None = None) -> Evaluator:
         message = f"{given.__name__} is a class: give an instance of it, {given.__name__}(...)."
         raise TypeError(message)
     if isinstance(given, Mapping) and "task_type" in given:
-        from evalframe.evaluators.config import TASK_KEYS, from_config
+        from evalframe.evaluators.config import from_config
+        from evalframe.evaluators.config_keys import TASK_KEYS
 
         if any(key in given for key in TASK_KEYS):
             given = from_config(given)

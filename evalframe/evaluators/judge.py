@@ -282,7 +282,7 @@ class LLMJudge(Evaluator):
             >>> judge.to_config()["alias"]
             'ok'
         """
-        from evalframe.evaluators.config import to_config
+        from evalframe.evaluators.judge_config import to_config
 
         return to_config(self)
 

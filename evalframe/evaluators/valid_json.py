@@ -57,8 +57,7 @@ def _problem(value: Any) -> str | None:
     """Why a value is not JSON, None if it is."""
     try:
         if isinstance(value, str):
-            # Numbers stay text: their value is not asked for, and could be too long to convert.
-            json.loads(value, parse_constant=_refuse, parse_int=str, parse_float=str)
+            _DECODER.decode(value)
         else:
             _check(value)
     except RecursionError:
@@ -81,3 +80,8 @@ def _check(value: Any) -> None:
 def _refuse(constant: str) -> Any:
     message = f"{constant} is not JSON"
     raise ValueError(message)
+
+
+# One for all: json.loads makes one per call. Numbers stay text: their value is not asked for,
+# and could be too long to convert.
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_int=str, parse_float=str)

@@ -1,0 +1,97 @@
+"""The built-in evaluators, described by what their classes declare.
+
+BUILT_IN    the classes, family by family
+Entry       one of them: what it reads, gives, takes and needs
+markdown    all of them as a table
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import NamedTuple
+
+from evalframe.evaluators.asking import Judge
+from evalframe.evaluators.base import Evaluator
+from evalframe.evaluators.bert_score import BertScore
+from evalframe.evaluators.custom import CustomEval
+from evalframe.evaluators.exact_match import ExactMatch
+from evalframe.evaluators.json_diff import JsonDiff
+from evalframe.evaluators.judge import LLMJudge
+from evalframe.evaluators.match import Contains, OneOf, Regex
+from evalframe.evaluators.numeric import NumericClose
+from evalframe.evaluators.rag import (
+    AnswerCorrectness,
+    AnswerRelevancy,
+    ContextPrecision,
+    ContextRecall,
+    Faithfulness,
+    Hallucination,
+)
+from evalframe.evaluators.retrieval import MRR, NDCG, HitRate, PrecisionAtK, RecallAtK
+from evalframe.evaluators.rouge import Rouge
+from evalframe.evaluators.similarity import SemanticSimilarity
+from evalframe.evaluators.text import Bleu, Chrf, Levenshtein, TokenF1
+from evalframe.evaluators.tools import ToolCalls
+from evalframe.evaluators.valid_json import ValidJSON
+
+BUILT_IN: tuple[type[Evaluator], ...] = (
+    *(ExactMatch, Contains, Regex, OneOf, NumericClose, ValidJSON),
+    *(JsonDiff, ToolCalls),
+    *(TokenF1, Levenshtein, Rouge, Bleu, Chrf),
+    *(PrecisionAtK, RecallAtK, MRR, NDCG, HitRate),
+    *(SemanticSimilarity, BertScore),
+    *(ContextPrecision, ContextRecall, Faithfulness, Hallucination),
+    *(AnswerCorrectness, AnswerRelevancy, CustomEval, LLMJudge),
+)
+
+# Every evaluator takes these: they are no options of its own.
+_COMMON = ("self", "name", "threshold", "direction", "score_range", "version")
+_HEAD = ("evaluator", "reads", "gives", "options", "extra", "source")
+
+
+class Entry(NamedTuple):
+    """A built-in evaluator.
+
+    Attributes:
+        name: Its class.
+        reads: Parameters that are bound to columns; those in brackets need not be there.
+        gives: Parts of its cells, and its extras.
+        options: Arguments of its own, in order.
+        extra: What has to be installed for it, or "".
+        source: Where its formula is from.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    gives: tuple[str, ...]
+    options: tuple[str, ...]
+    extra: str
+    source: str
+
+
+def entry(cls: type[Evaluator]) -> Entry:
+    """What a class declares."""
+    options = [name for name in inspect.signature(cls.__init__).parameters if name not in _COMMON]
+    gives = (*cls.gives, *cls.extras)
+    return Entry(cls.__name__, _reads(cls), gives, tuple(options), cls.extra_needed, cls.source)
+
+
+def _reads(cls: type[Evaluator]) -> tuple[str, ...]:
+    if issubclass(cls, Judge):
+        return cls.reads
+    parameters = list(inspect.signature(cls.evaluate).parameters.values())[1:]
+    return tuple(p.name if p.default is p.empty else f"[{p.name}]" for p in parameters)
+
+
+def markdown() -> str:
+    """All of them as a Markdown table."""
+    rows = [_HEAD, tuple("---" for _ in _HEAD)]
+    for cls in BUILT_IN:
+        found = entry(cls)
+        lists = (", ".join(map(_code, part)) for part in (found.reads, found.gives, found.options))
+        rows.append((_code(found.name), *lists, _code(found.extra), found.source))
+    return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows)
+
+
+def _code(name: str) -> str:
+    return f"`{name}`" if name else ""

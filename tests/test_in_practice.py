@@ -1,0 +1,99 @@
+"""Whole runs of built-in evaluators as users make them: Examples, thresholds, both directions."""
+
+import asyncio
+import json
+
+import pandas as pd
+import pytest
+
+import evalframe as ef
+from evalframe.testing import ChatServer, reply
+
+TOOLS = ["research_person", "research_company"]
+FOUNDERS = {
+    "input": "Who founded Microsoft?",
+    "actual_output": "Bill Gates and Paul Allen.",
+    "expected_output": "Bill Gates and Paul Allen founded Microsoft in New Mexico in 1975.",
+    "retrieval_context": ["Bill Gates co-founded Microsoft with Paul Allen in 1975."],
+    "context": ["Bill Gates and Paul Allen are the founders of Microsoft."],
+    "tools_called": TOOLS,
+    "expected_tools": TOOLS,
+    "additional_metadata": {"research_source": "Wikipedia"},
+}
+EXAMPLES = [
+    ef.Example(**FOUNDERS),
+    ef.Example(**{**FOUNDERS, "actual_output": "Ada Lovelace.", "tools_called": TOOLS[:1]}),
+    ef.Example(input="Is sparkling water healthy?", actual_output="It is."),
+]
+
+
+def claims(request):
+    """A model that finds one claim in each answer, and believes all but one."""
+    told = "no" if "Ada Lovelace" in request.prompt else "yes"
+    return reply({"statements": [{"statement": "A claim.", "reason": "So.", "verdict": told}]})
+
+
+@pytest.fixture
+def model():
+    """A model on loopback."""
+    with ChatServer(claims) as server:
+        yield ef.Model("local/scripted", base_url=server.base_url)
+
+
+def test_examples_run_with_code_and_judged_evaluators_and_thresholds(model):
+    """A list of Example, as the source document has it, needs no mapping at all."""
+    evaluators = [
+        ef.ToolCalls(mode="set", threshold=0.9),
+        ef.Faithfulness(model, threshold=0.5),
+        ef.TokenF1(threshold=0.2),
+    ]
+
+    scored = ef.run_experiment(EXAMPLES, evaluators=evaluators)
+
+    assert scored.evals.scores["tool_calls"].tolist()[:2] == [1.0, 0.5]
+    assert scored.evals.scores["faithfulness"].tolist()[:2] == [1.0, 0.0]
+    passed = scored.evals.passed
+    assert passed["tool_calls"].tolist() == [True, False, pd.NA]
+    assert passed["faithfulness"].tolist() == [True, False, pd.NA]
+    assert scored["eval.tool_calls.error"][2] == "skipped: no expected tools"
+    assert scored["eval.faithfulness.error"][2] == "skipped: no contexts"
+    summary = scored.evals.summary().set_index("evaluator")
+    assert summary["pass_rate"].tolist()[:2] == [0.5, 0.5]
+    assert summary["n_skipped"].tolist() == [1, 1, 1]
+    assert len(ef.Dataset(scored).to_examples()) == len(EXAMPLES)
+
+
+@pytest.mark.parametrize(
+    ("direction", "passed"),
+    [("maximize", [True, True, False]), ("minimize", [False, True, True])],
+)
+def test_direction_says_on_which_side_of_the_threshold_a_cell_passes(direction, passed):
+    """At or above it, or at or below it, on any evaluator."""
+    rows = [{"output": text, "dataset_output": "abcd"} for text in ("abcd", "abxx", "wxyz")]
+    close = ef.Levenshtein(threshold=0.5, direction=direction)
+
+    scored = ef.run_experiment(rows, evaluators=close)
+
+    assert scored.evals.passed["levenshtein"].tolist() == passed
+    assert scored.evals.summary()["pass_rate"][0] == pytest.approx(2 / 3)
+
+
+def test_hallucination_passes_at_or_below_its_threshold():
+    """Its direction is "minimize" without being told."""
+    told = {"contexts": [{"reason": "So.", "verdict": "yes"}]}
+    with ChatServer(lambda _: reply(told)) as server:
+        judge = ef.Hallucination(ef.Model("local/m", base_url=server.base_url), threshold=0.5)
+
+    assert judge.direction == "minimize"
+
+
+def test_h10_unscored_rows_are_outside_the_pass_rate():
+    """A skipped row is NA in `passed`, and in no denominator."""
+    rows = [{"output": "a b", "dataset_output": truth} for truth in ("a b", None, "a", "c", "a b")]
+
+    scored = ef.run_experiment(rows, evaluators=ef.TokenF1(threshold=0.5))
+
+    assert scored.evals.passed["token_f1"].tolist() == [True, pd.NA, True, False, True]
+    row = scored.evals.summary().iloc[0]
+    assert (row["n"], row["n_scored"], row["pass_rate"]) == (5, 4, 0.75)
+    assert row["mean"] == pytest.approx((1 + 2 / 3 + 0 + 1) / 4)
