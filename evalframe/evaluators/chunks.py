@@ -73,6 +73,12 @@ def passages_of(value: Any, what: str) -> list[Passage]:
     Raises:
         ChunkError: An item is none of these, or its relevance is no number in [-1, 1].
     """
+    kinds = set(map(type, value)) if isinstance(value, (list, tuple)) else None
+    # Most lists are all texts or all ids, of which nothing has to be checked one by one.
+    if kinds == {str}:
+        return [Passage(text.strip()) for text in value]
+    if kinds == {int}:
+        return [Passage(number) for number in value]
     parts = _items(value, what, ids=True)
     return [
         Passage(key.strip() if isinstance(key, str) else key, relevance) for key, relevance in parts

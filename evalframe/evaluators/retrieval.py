@@ -76,7 +76,7 @@ class _Ranking(Evaluator):
         grades = _grades(wanted)
         if not grades:
             return skipped(NO_RELEVANT)
-        if found and {type(p.key) for p in found}.isdisjoint({type(key) for key in grades}):
+        if found and {type(one.key) for one in found}.isdisjoint(map(type, grades)):
             return failed(
                 f"texts are not compared with numbers: {_RETRIEVED} holds "
                 f"{_kind(found[0].key)}, {_RELEVANT} {_kind(next(iter(grades)))}"

@@ -1,4 +1,4 @@
-r"""ROUGE: n-grams or the longest sequence of words shared with a reference.
+"""ROUGE: n-grams or the longest sequence of words shared with a reference.
 
 Words are runs of letters and digits, in lower case. On ASCII text these are the words of
 Google's rouge-score, and the figures are its figures. That package drops every other letter:

@@ -1,4 +1,4 @@
-r"""Texts measured by words, by edits, and as translations are.
+"""Texts measured by words, by edits, and as translations are.
 
 TokenF1        words in common
 Levenshtein    edits from one to the other (rapidfuzz)
