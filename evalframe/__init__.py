@@ -32,6 +32,9 @@ from evalframe.evaluators.function import evaluator
 from evalframe.evaluators.judge import LLMJudge
 from evalframe.evaluators.match import Contains, OneOf, Regex
 from evalframe.evaluators.numeric import NumericClose
+from evalframe.evaluators.retrieval import MRR, NDCG, HitRate, PrecisionAtK, RecallAtK
+from evalframe.evaluators.rouge import Rouge
+from evalframe.evaluators.text import Bleu, Chrf, Levenshtein, TokenF1
 from evalframe.evaluators.valid_json import ValidJSON
 from evalframe.experiment import arun_experiment, last_run, run_experiment
 from evalframe.llm.model import Model
@@ -40,8 +43,12 @@ from evalframe.tasks.chat import ChatTask
 from evalframe.tasks.task import task
 
 __all__ = [
+    "MRR",
+    "NDCG",
+    "Bleu",
     "CellError",
     "ChatTask",
+    "Chrf",
     "ColumnNotFoundError",
     "ConfigError",
     "Contains",
@@ -54,13 +61,19 @@ __all__ = [
     "ExactMatch",
     "Example",
     "ExperimentError",
+    "HitRate",
     "LLMJudge",
+    "Levenshtein",
     "MissingExtraError",
     "Model",
     "NumericClose",
     "OneOf",
+    "PrecisionAtK",
+    "RecallAtK",
     "Regex",
+    "Rouge",
     "StuckCallsError",
+    "TokenF1",
     "UnsupportedValueError",
     "ValidJSON",
     "arun_experiment",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalframe.evaluators.chunks import Chunk, ChunkError, chunks_of
+from evalframe.evaluators.chunks import Chunk, ChunkError, Passage, chunks_of, passages_of
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,7 @@ def test_chunks_come_in_their_order(value, chunks):
         pytest.param([{"document": "a", "relevance": 1.1}], r"in \[-1, 1\]", id="beyond"),
         pytest.param([{"document": "a", "relevance": True}], "relevance of item 1", id="bool"),
         pytest.param([{"document": "a", "relevance": float("nan")}], "relevance", id="nan"),
+        pytest.param([{"document": "a", "relevance": 10**400}], r"in \[-1, 1\]", id="huge"),
     ],
 )
 def test_what_is_no_chunk_is_named(value, message):
@@ -47,3 +48,34 @@ def test_what_is_no_chunk_is_named(value, message):
 def test_white_space_is_blank():
     """Nothing that a model could read."""
     assert [Chunk(text).blank for text in ("", " \n", "a")] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("value", "passages"),
+    [
+        pytest.param(None, [], id="null-is-none"),
+        pytest.param(7, [Passage(7)], id="a-number-is-one-passage"),
+        pytest.param([" a\n", 3], [Passage("a"), Passage(3)], id="texts-and-ids"),
+        pytest.param([{"document": 3, "relevance": 1}], [Passage(3, 1.0)], id="dict"),
+        pytest.param([" "], [Passage("")], id="blank"),
+    ],
+)
+def test_passages_may_be_ids(value, passages):
+    """Texts lose the white space around them, whole numbers are ids."""
+    assert passages_of(value, "context") == passages
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        pytest.param(
+            [1.0], r"item 1 of context is 1\.0 \(float\); give a text, a whole", id="float"
+        ),
+        pytest.param([True], r"item 1 of context is True", id="bool"),
+        pytest.param([{"document": True}], "neither text nor a whole number", id="document"),
+    ],
+)
+def test_what_is_no_passage_is_named(value, message):
+    """Its place, what it is, and what it should be."""
+    with pytest.raises(ChunkError, match=message):
+        passages_of(value, "context")

@@ -133,7 +133,19 @@ built_in: list[ef.Evaluator] = [
     ef.OneOf(["yes", "no"], ignore_case=True, ignore_whitespace=True),
     ef.NumericClose(rel_tol=0.01, abs_tol=1e-6, threshold=1.0),
     ef.ValidJSON(name="json"),
+    ef.TokenF1(name="words", threshold=0.5),
+    ef.Levenshtein(ignore_case=True, ignore_whitespace=True, normal_form="NFC"),
+    ef.Rouge("rougeL", ascii_only=True),
+    ef.Bleu(max_order=2, smoothing="floor", tokenize="intl", ignore_case=True, pooled=True),
+    ef.Chrf(char_order=4, word_order=2, beta=1.5, ignore_case=True),
+    ef.PrecisionAtK(3),
+    ef.RecallAtK(k=3, threshold=0.5),
+    ef.HitRate(None),
+    ef.MRR(name="first"),
+    ef.NDCG(k=10),
 ]
+ef.Rouge()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+ef.PrecisionAtK(None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 assert_type(ef.ExactMatch().bind(dataset_output="truth"), ef.ExactMatch)
 
 
