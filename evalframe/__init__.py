@@ -28,6 +28,7 @@ from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.config import ConfigError, load_evaluators
 from evalframe.evaluators.exact_match import ExactMatch
 from evalframe.evaluators.function import evaluator
+from evalframe.evaluators.json_diff import JsonDiff
 from evalframe.evaluators.judge import LLMJudge
 from evalframe.evaluators.match import Contains, OneOf, Regex
 from evalframe.evaluators.numeric import NumericClose
@@ -53,6 +54,7 @@ __all__ = [
     "ExactMatch",
     "Example",
     "ExperimentError",
+    "JsonDiff",
     "LLMJudge",
     "MissingExtraError",
     "Model",

@@ -52,6 +52,7 @@ OWNERS = {
     "jsonschema": {"llm/structured.py"},
     "matplotlib": {"analysis/plots.py"},
     "openai": {"llm/openai.py"},
+    "rapidfuzz": {"evaluators/json_diff.py"},
     "referencing": {"llm/structured.py"},
     "tqdm": {"engines/progress.py"},
     "yaml": {"evaluators/config.py"},

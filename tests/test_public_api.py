@@ -27,6 +27,7 @@ PUBLIC = [
     "ExactMatch",
     "Example",
     "ExperimentError",
+    "JsonDiff",
     "LLMJudge",
     "MissingExtraError",
     "Model",
