@@ -32,6 +32,7 @@ from evalframe.evaluators.json_diff import JsonDiff
 from evalframe.evaluators.judge import LLMJudge
 from evalframe.evaluators.match import Contains, OneOf, Regex
 from evalframe.evaluators.numeric import NumericClose
+from evalframe.evaluators.tools import ToolCalls
 from evalframe.evaluators.valid_json import ValidJSON
 from evalframe.experiment import arun_experiment, last_run, run_experiment
 from evalframe.llm.model import Model
@@ -62,6 +63,7 @@ __all__ = [
     "OneOf",
     "Regex",
     "StuckCallsError",
+    "ToolCalls",
     "UnsupportedValueError",
     "ValidJSON",
     "arun_experiment",

@@ -35,6 +35,7 @@ PUBLIC = [
     "OneOf",
     "Regex",
     "StuckCallsError",
+    "ToolCalls",
     "UnsupportedValueError",
     "ValidJSON",
     "arun_experiment",
