@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple
@@ -37,7 +36,7 @@ class Call(NamedTuple):
 
     Attributes:
         name: The tool.
-        arguments: What it is called with, by name; empty where arguments are not compared.
+        arguments: What it is called with, by name.
     """
 
     name: str
@@ -137,65 +136,65 @@ class ToolCalls(Evaluator):
         try:
             wanted = _calls(expected, "expected_tools", arguments=self.arguments)
             made = _calls(called, "tools_called", arguments=self.arguments)
-            keys = [[_key(call) for call in calls] for calls in (made, wanted)]
+            wanted_keys, made_keys = wanted, made
+            if self.arguments:
+                wanted_keys, made_keys = list(map(_key, wanted)), list(map(_key, made))
         except ToolsError as exc:
             return failed(text_of(str(exc)))
         except RecursionError:
             return failed("tools_called or expected_tools are nested too deeply to be compared")
-        return self._judged(made, wanted, keys[0], keys[1], null=called is None)
-
-    def _judged(
-        self,
-        made: list[Call],
-        wanted: list[Call],
-        made_keys: list[Hashable],
-        wanted_keys: list[Hashable],
-        *,
-        null: bool,
-    ) -> Cell:
-        """The cell of a row whose calls are known, and the keys by which they are equal."""
-        equal = made_keys == wanted_keys and not null
-        ordered = self.mode != "set"
-        places = {} if equal else _differences(made_keys, wanted_keys, ordered=ordered)
-        named = {
-            "missing": [wanted[place] for place in places.get("missing", ())],
-            "extra": [made[place] for place in places.get("extra", ())],
-            "out of order": [wanted[place] for place in places.get("out of order", ()) if ordered],
+        if made_keys == wanted_keys and called is not None:
+            return _EQUAL if self.mode == "exact" else _ALL
+        places = _differences(made_keys, wanted_keys, ordered=self.mode != "set")
+        found = {
+            "missing": [wanted[place] for place in places.missing],
+            "extra": [made[place] for place in places.extra],
+            "out of order": [wanted[place] for place in places.swapped],
         }
-        score = 1.0 if equal else self._part(places, len(wanted))
-        parts = [f"{what}: {self._told(calls)}" for what, calls in named.items() if calls]
-        explanation = "; ".join([NULL_CALLED, *parts] if null else parts)
+        parts = [f"{what}: {self._told(calls)}" for what, calls in found.items() if calls]
+        explanation = "; ".join([NULL_CALLED, *parts] if called is None else parts)
         return Cell(
-            label=str(equal) if self.mode == "exact" else None,
-            score=score,
+            label="False" if self.mode == "exact" else None,
+            score=self._part(places, len(wanted)),
             explanation=text_of(explanation) or None,
-            extras=tuple(
-                text_of(_encode([call.name for call in calls])) for calls in named.values()
-            ),
+            extras=tuple(map(_names, found.values())),
         )
 
-    def _part(self, places: Mapping[str, list[int]], expected: int) -> float:
+    def _part(self, places: _Places, expected: int) -> float:
         """The score of calls that are not those expected."""
         if self.mode == "exact" or not expected:
             return 0.0
-        lost = len(places["missing"])
-        if self.mode == "ordered":
-            lost += len(places["out of order"])
-        return (expected - lost) / expected
+        return (expected - len(places.missing) - len(places.swapped)) / expected
 
-    def _told(self, calls: list[Call]) -> str:
+    def _told(self, calls: list[Any]) -> str:
         texts = [
-            f"{shown(call.name)} with {shown(call.arguments)}"
-            if self.arguments
-            else shown(call.name)
+            f"{shown(call.name)} with {shown(call.arguments)}" if self.arguments else shown(call)
             for call in calls[:_MOST_NAMED]
         ]
         more = len(calls) - len(texts)
         return ", ".join(texts) + (f" and {more} more" if more else "")
 
 
-def _calls(value: Any, what: str, *, arguments: bool) -> list[Call]:
-    """The calls of one row; none for null.
+class _Places(NamedTuple):
+    """Where calls differ: positions of expected calls, of made ones, and of expected ones."""
+
+    missing: list[int]
+    extra: list[int]
+    swapped: list[int]
+
+
+_ALL = Cell(score=1.0, extras=("[]", "[]", "[]"))
+_EQUAL = _ALL._replace(label="True")
+
+
+def _names(calls: list[Any]) -> str:
+    """JSON of the names."""
+    names = [call.name if isinstance(call, Call) else call for call in calls]
+    return text_of(f"[{', '.join(map(_encode, names))}]")
+
+
+def _calls(value: Any, what: str, *, arguments: bool) -> list[Any]:
+    """The calls of one row, as names where arguments are not compared; none for null.
 
     Raises:
         ToolsError: An item is neither a name nor a dict with one.
@@ -205,15 +204,17 @@ def _calls(value: Any, what: str, *, arguments: bool) -> list[Call]:
     if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
         value = _parsed(value, what)
     items = value if isinstance(value, (list, tuple)) else [value]
+    if not arguments and set(map(type, items)) <= {str} and "" not in items:
+        return list(items)
     return [
         _call(item, f"item {place} of {what}", arguments=arguments)
         for place, item in enumerate(items, 1)
     ]
 
 
-def _call(item: Any, what: str, *, arguments: bool) -> Call:
+def _call(item: Any, what: str, *, arguments: bool) -> Call | str:
     if isinstance(item, str) and item:
-        return Call(item, {})
+        return Call(item, {}) if arguments else item
     given = item if isinstance(item, dict) else {}
     if isinstance(given.get("function"), dict):
         given = given["function"]
@@ -225,7 +226,7 @@ def _call(item: Any, what: str, *, arguments: bool) -> Call:
         )
         raise ToolsError(message)
     if not arguments:
-        return Call(name, {})
+        return name
     found = _first(given, _ARGUMENTS)
     if isinstance(found, str):
         found = _parsed(found, f"the arguments of {what}") if found.strip() else None
@@ -271,36 +272,34 @@ def _canonical(value: Any) -> Hashable:
     return value  # type: ignore[no-any-return]
 
 
-def _differences(
-    made: list[Hashable], wanted: list[Hashable], *, ordered: bool
-) -> dict[str, list[int]]:
-    """Positions of expected calls that were not made, of further calls, and of swapped ones.
+def _differences(made: list[Hashable], wanted: list[Hashable], *, ordered: bool) -> _Places:
+    """Where the calls differ.
 
     Args:
         made: The keys of the calls that were made.
         wanted: The keys of those expected.
-        ordered: Whether to look for calls in their order; without, all that match are "swapped".
-
-    Returns:
-        "missing" and "out of order": positions in `wanted`. "extra": positions in `made`.
+        ordered: Whether calls out of order differ.
     """
     kept_made, kept_wanted = _in_order(made, wanted) if ordered else (set[int](), set[int]())
-    spare = Counter(made[place] for place in range(len(made)) if place not in kept_made)
-    missing, swapped = [], []
+    # Not a Counter, which takes longer to make than a usual row to count.
+    spare: dict[Hashable, int] = {}
+    for place, key in enumerate(made):
+        if place not in kept_made:
+            spare[key] = spare.get(key, 0) + 1
+    missing, swapped, extra = [], [], []
     for place, key in enumerate(wanted):
         if place in kept_wanted:
             continue
-        if spare[key]:
+        if spare.get(key):
             spare[key] -= 1
             swapped.append(place)
         else:
             missing.append(place)
-    extra = []
     for place, key in enumerate(made):
         if place not in kept_made and spare[key]:
             spare[key] -= 1
             extra.append(place)
-    return {"missing": missing, "extra": extra, "out of order": swapped}
+    return _Places(missing, extra, swapped if ordered else [])
 
 
 def _in_order(made: list[Hashable], wanted: list[Hashable]) -> tuple[set[int], set[int]]:

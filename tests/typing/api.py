@@ -133,6 +133,9 @@ built_in: list[ef.Evaluator] = [
     ef.OneOf(["yes", "no"], ignore_case=True, ignore_whitespace=True),
     ef.NumericClose(rel_tol=0.01, abs_tol=1e-6, threshold=1.0),
     ef.ValidJSON(name="json"),
+    ef.JsonDiff({"a": 0.5, "n": {"x": 1}}, strings="exact", numbers="exact", threshold=0.5),
+    ef.JsonDiff(lists="zip", nested_weight="one", name="diff"),
+    ef.ToolCalls("ordered", arguments=True, name="tools", threshold=1.0),
 ]
 assert_type(ef.ExactMatch().bind(dataset_output="truth"), ef.ExactMatch)
 
