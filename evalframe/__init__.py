@@ -29,12 +29,14 @@ from evalframe.evaluators.config import load_evaluators
 from evalframe.evaluators.config_keys import ConfigError
 from evalframe.evaluators.exact_match import ExactMatch
 from evalframe.evaluators.function import evaluator
+from evalframe.evaluators.json_diff import JsonDiff
 from evalframe.evaluators.judge import LLMJudge
 from evalframe.evaluators.match import Contains, OneOf, Regex
 from evalframe.evaluators.numeric import NumericClose
 from evalframe.evaluators.retrieval import MRR, NDCG, HitRate, PrecisionAtK, RecallAtK
 from evalframe.evaluators.rouge import Rouge
 from evalframe.evaluators.text import Bleu, Chrf, Levenshtein, TokenF1
+from evalframe.evaluators.tools import ToolCalls
 from evalframe.evaluators.valid_json import ValidJSON
 from evalframe.experiment import arun_experiment, last_run, run_experiment
 from evalframe.llm.model import Model
@@ -62,6 +64,7 @@ __all__ = [
     "Example",
     "ExperimentError",
     "HitRate",
+    "JsonDiff",
     "LLMJudge",
     "Levenshtein",
     "MissingExtraError",
@@ -74,6 +77,7 @@ __all__ = [
     "Rouge",
     "StuckCallsError",
     "TokenF1",
+    "ToolCalls",
     "UnsupportedValueError",
     "ValidJSON",
     "arun_experiment",

@@ -1,8 +1,5 @@
 """Whole runs of built-in evaluators as users make them: Examples, thresholds, both directions."""
 
-import asyncio
-import json
-
 import pandas as pd
 import pytest
 

@@ -52,7 +52,7 @@ OWNERS = {
     "jsonschema": {"llm/structured.py"},
     "matplotlib": {"analysis/plots.py"},
     "openai": {"llm/openai.py"},
-    "rapidfuzz": {"evaluators/text.py"},
+    "rapidfuzz": {"evaluators/json_diff.py", "evaluators/text.py"},
     "referencing": {"llm/structured.py"},
     "sacrebleu": {"evaluators/text.py"},
     "tqdm": {"engines/progress.py"},

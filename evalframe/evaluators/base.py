@@ -323,7 +323,11 @@ def _rebuild(
 
 
 def _kept(argument: Any) -> Any:
-    return copy.copy(argument) if type(argument) in (list, dict, set) else argument
+    if type(argument) is list:
+        return [_kept(item) for item in argument]
+    if type(argument) is dict:
+        return {key: _kept(item) for key, item in argument.items()}
+    return copy.copy(argument) if type(argument) is set else argument
 
 
 def _snake_case(name: str) -> str:

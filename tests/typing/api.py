@@ -143,6 +143,9 @@ built_in: list[ef.Evaluator] = [
     ef.HitRate(None),
     ef.MRR(name="first"),
     ef.NDCG(k=10),
+    ef.JsonDiff({"a": 0.5, "n": {"x": 1}}, strings="exact", numbers="exact", threshold=0.5),
+    ef.JsonDiff(lists="zip", nested_weight="one", name="diff"),
+    ef.ToolCalls("ordered", arguments=True, name="tools", threshold=1.0),
 ]
 ef.Rouge()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 ef.PrecisionAtK(None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
