@@ -26,11 +26,19 @@ from evalframe.data.dataset import Dataset
 from evalframe.data.example import ContextChunk, Example
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.config import ConfigError, load_evaluators
+from evalframe.evaluators.custom import CustomEval
 from evalframe.evaluators.exact_match import ExactMatch
 from evalframe.evaluators.function import evaluator
 from evalframe.evaluators.judge import LLMJudge
 from evalframe.evaluators.match import Contains, OneOf, Regex
 from evalframe.evaluators.numeric import NumericClose
+from evalframe.evaluators.rag_contexts import ContextPrecision, Hallucination
+from evalframe.evaluators.rag_statements import (
+    AnswerCorrectness,
+    AnswerRelevancy,
+    ContextRecall,
+    Faithfulness,
+)
 from evalframe.evaluators.valid_json import ValidJSON
 from evalframe.experiment import arun_experiment, last_run, run_experiment
 from evalframe.llm.model import Model
@@ -39,12 +47,17 @@ from evalframe.tasks.chat import ChatTask
 from evalframe.tasks.task import task
 
 __all__ = [
+    "AnswerCorrectness",
+    "AnswerRelevancy",
     "CellError",
     "ChatTask",
     "ColumnNotFoundError",
     "ConfigError",
     "Contains",
     "ContextChunk",
+    "ContextPrecision",
+    "ContextRecall",
+    "CustomEval",
     "Dataset",
     "DatasetError",
     "EvalframeError",
@@ -53,6 +66,8 @@ __all__ = [
     "ExactMatch",
     "Example",
     "ExperimentError",
+    "Faithfulness",
+    "Hallucination",
     "LLMJudge",
     "MissingExtraError",
     "Model",

@@ -13,12 +13,17 @@ import pytest
 import evalframe
 
 PUBLIC = [
+    "AnswerCorrectness",
+    "AnswerRelevancy",
     "CellError",
     "ChatTask",
     "ColumnNotFoundError",
     "ConfigError",
     "Contains",
     "ContextChunk",
+    "ContextPrecision",
+    "ContextRecall",
+    "CustomEval",
     "Dataset",
     "DatasetError",
     "EvalframeError",
@@ -27,6 +32,8 @@ PUBLIC = [
     "ExactMatch",
     "Example",
     "ExperimentError",
+    "Faithfulness",
+    "Hallucination",
     "LLMJudge",
     "MissingExtraError",
     "Model",
