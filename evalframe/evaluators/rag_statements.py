@@ -57,7 +57,7 @@ class _EachStatement:
         if not judged:
             return _NO_STATEMENTS
         fallen = [
-            f"{said[STATEMENT]!r} ({said[VERDICT]}: {said[REASON]})"
+            f'"{said[STATEMENT]}" ({said[VERDICT]}: {said[REASON]})'
             for said in judged
             if not self._passes(said[VERDICT])
         ]
@@ -375,8 +375,8 @@ class AnswerCorrectness(RagJudge):
         total = len(right) + (len(wrong) + len(lacking)) / 2
         if not total:
             return _NO_STATEMENTS
-        fallen = [f"{text!r} (only in the output)" for text in wrong]
-        fallen += [f"{text!r} (only in the reference)" for text in lacking]
+        fallen = [f'"{text}" (only in the output)' for text in wrong]
+        fallen += [f'"{text}" (only in the reference)' for text in lacking]
         head = f"{len(right)} of {len(right) + len(fallen)} statements in output and reference"
         return Verdict(
             score=len(right) / total,
