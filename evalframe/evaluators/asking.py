@@ -158,7 +158,7 @@ class Judge(Evaluator):
             what=what,
             whole_row=self._template.whole_row or on_row,
             condition=None if isinstance(self.run_if, str) else self.run_if,
-            overrides=self._sources(),
+            overrides=self._sources(namespace),
         )
 
     def _fields(self, namespace: Namespace) -> list[str]:
@@ -167,8 +167,9 @@ class Judge(Evaluator):
         condition = () if self._condition is None else self._condition.names
         return list(dict.fromkeys([*self._template.names, *condition]))
 
-    def _sources(self) -> Mapping[str, Any]:
+    def _sources(self, namespace: Namespace) -> Mapping[str, Any]:
         """Field -> where it is read, for those that do not bind by their name."""
+        del namespace
         return self.bindings
 
     def result_fields(self, *, details: bool) -> dict[str, pa.DataType]:

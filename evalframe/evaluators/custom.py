@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from evalframe.core import schema
 from evalframe.core.errors import listed
 from evalframe.core.names import canonical
-from evalframe.core.namespace import Namespace
+from evalframe.core.namespace import BindingError, Namespace
 from evalframe.core.records import Cell
 from evalframe.evaluators.asking import Judge, Question
 from evalframe.evaluators.braces import as_jinja, style_of
@@ -22,6 +22,8 @@ VARIABLES = "variables"
 CHOICES = {"correct": 1.0, "incorrect": 0.0}
 
 _CONTEXTS = "retrieval_context"
+# What a dict per row is bound as; no field of a template can be called so.
+_HELD = "dict of variables"
 
 
 class CustomEval(Judge):
@@ -135,23 +137,29 @@ class CustomEval(Judge):
         if not self._in_one_column(namespace):
             return fields
         inside = [field for field in self._found if not _is_apart(field, namespace)]
-        return [VARIABLES, *(field for field in fields if field not in (*inside, VARIABLES))]
+        return [_HELD, *(field for field in fields if field not in inside)]
 
-    def _sources(self) -> Mapping[str, Any]:
-        if isinstance(self.variables, str):
-            return {VARIABLES: self.variables, **self.bindings}
-        return {**(self.variables or {}), **self.bindings}
+    def _sources(self, namespace: Namespace) -> Mapping[str, Any]:
+        if not self._in_one_column(namespace):
+            given = self.variables if isinstance(self.variables, dict) else {}
+            return {**given, **self.bindings}
+        bound = dict(self.bindings)
+        source = bound.pop(VARIABLES, self.variables or VARIABLES)
+        if not callable(source) and namespace.located(source) is None:
+            have = listed(namespace.columns)
+            message = f"{self.name!r}: variables={source!r} names no column. The data has {have}."
+            raise BindingError([message])
+        return {_HELD: source, **bound}
 
     def _item(self, values: dict[str, Any]) -> dict[str, Any] | Cell:
-        itself = VARIABLES in self._found
-        if VARIABLES not in values or (itself and not isinstance(self.variables, str)):
+        if _HELD not in values:
             return values
-        held = values[VARIABLES]
+        apart = dict(values)
+        held = apart.pop(_HELD)
         if held is None:
             return skipped(f"{VARIABLES} is null")
         if not isinstance(held, dict):
             return failed(f"{VARIABLES} is {describe(held)}, not a dict of fields")
-        apart = {key: value for key, value in values.items() if not itself or key != VARIABLES}
         return {**{name: held[name] for name in self._found if name in held}, **apart}
 
     def _question(self, item: dict[str, Any]) -> Question | Cell:
