@@ -144,7 +144,8 @@ class CustomEval(Judge):
             given = self.variables if isinstance(self.variables, dict) else {}
             return {**given, **self.bindings}
         bound = dict(self.bindings)
-        source = bound.pop(VARIABLES, self.variables or VARIABLES)
+        named = VARIABLES if self.variables is None else self.variables
+        source = bound.pop(VARIABLES, named)
         if not callable(source) and namespace.located(source) is None:
             have = listed(namespace.columns)
             message = f"{self.name!r}: variables={source!r} names no column. The data has {have}."
