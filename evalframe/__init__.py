@@ -27,12 +27,20 @@ from evalframe.data.example import ContextChunk, Example
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.config import load_evaluators
 from evalframe.evaluators.config_keys import ConfigError
+from evalframe.evaluators.custom import CustomEval
 from evalframe.evaluators.exact_match import ExactMatch
 from evalframe.evaluators.function import evaluator
 from evalframe.evaluators.json_diff import JsonDiff
 from evalframe.evaluators.judge import LLMJudge
 from evalframe.evaluators.match import Contains, OneOf, Regex
 from evalframe.evaluators.numeric import NumericClose
+from evalframe.evaluators.rag_contexts import ContextPrecision, Hallucination
+from evalframe.evaluators.rag_statements import (
+    AnswerCorrectness,
+    AnswerRelevancy,
+    ContextRecall,
+    Faithfulness,
+)
 from evalframe.evaluators.retrieval import MRR, NDCG, HitRate, PrecisionAtK, RecallAtK
 from evalframe.evaluators.rouge import Rouge
 from evalframe.evaluators.text import Bleu, Chrf, Levenshtein, TokenF1
@@ -47,6 +55,8 @@ from evalframe.tasks.task import task
 __all__ = [
     "MRR",
     "NDCG",
+    "AnswerCorrectness",
+    "AnswerRelevancy",
     "Bleu",
     "CellError",
     "ChatTask",
@@ -55,6 +65,9 @@ __all__ = [
     "ConfigError",
     "Contains",
     "ContextChunk",
+    "ContextPrecision",
+    "ContextRecall",
+    "CustomEval",
     "Dataset",
     "DatasetError",
     "EvalframeError",
@@ -63,6 +76,8 @@ __all__ = [
     "ExactMatch",
     "Example",
     "ExperimentError",
+    "Faithfulness",
+    "Hallucination",
     "HitRate",
     "JsonDiff",
     "LLMJudge",

@@ -3,6 +3,7 @@
 The case itself stands in the docstring: what went wrong elsewhere, and what holds here.
 """
 
+import asyncio
 import contextvars
 import copy
 import json
@@ -92,6 +93,81 @@ def test_h05_rows_without_documents_end_no_run_and_are_told_apart(serve):
     assert prompts(server) == ["doc one"]
 
 
+def relevant_to_everything(request):
+    """A judge's reply that finds every context relevant, and every statement true."""
+    if "label" in request.schema["properties"]:
+        return label("yes", explanation="e")
+    count = request.schema["properties"]["verdicts"]["minItems"]
+    return reply({"verdicts": [{"reason": "r", "verdict": "yes"}] * count})
+
+
+def test_h05_context_precision_skips_rows_without_documents(serve):
+    """Beside an evaluator that sees what each of the three rows holds."""
+    server = serve(relevant_to_everything)
+    frame = pd.DataFrame({"retrieval_context": [["doc one"], [], None]})
+    frame["input"], frame["dataset_output"] = "q", "r"
+    seen = []
+
+    def recorder(retrieval_context):
+        seen.append(retrieval_context)
+        return True
+
+    model = ef.Model("local/m", base_url=server.base_url, max_retries=0)
+    scored = ef.run_experiment(frame, evaluators=[recorder, ef.ContextPrecision(model)])
+
+    assert seen == [["doc one"], [], None]
+    assert values(scored, "score", "context_precision") == [1.0, None, None]
+    assert values(scored, "error", "context_precision") == [None, *["skipped: no contexts"] * 2]
+    assert server.calls == 1
+
+
+def test_h46_empty_contexts_divide_by_no_zero(serve):
+    """They ended the run; here each such row says why it has no score, and enters no mean."""
+    server = serve(relevant_to_everything)
+    contexts = [["one text", "another"], [], None, ["", "  "]]
+    rows = [{"input": "q", "dataset_output": "r", "retrieval_context": c} for c in contexts]
+    model = ef.Model("local/m", base_url=server.base_url, max_retries=0)
+    scored = ef.run_experiment(rows, evaluators=[ef.ContextPrecision(model)])
+    (summary,) = scored.evals.summary().to_dict("records")
+
+    assert values(scored, "score", "context_precision") == [1.0, None, None, None]
+    assert values(scored, "error", "context_precision") == [None, *["skipped: no contexts"] * 3]
+    assert (summary["mean"], summary["n_scored"], summary["n"]) == (1.0, 1, 4)
+    assert server.calls == 1
+
+
+def test_h29_sync_and_async_runs_ask_and_answer_the_same(serve):
+    """The async path passed another argument, so that its score was always 0."""
+    rows = [
+        {
+            "input": f"q{n}",
+            "output": f"o{n}",
+            "dataset_output": f"r{n}",
+            "retrieval_context": [f"a{n}", "", f"b{n}"],
+            "context": [f"c{n}"],
+        }
+        for n in range(3)
+    ]
+
+    def made(server):
+        model = ef.Model("local/m", base_url=server.base_url, max_retries=0)
+        classes = (
+            *(ef.ContextPrecision, ef.AnswerCorrectness, ef.Faithfulness, ef.AnswerRelevancy),
+            *(ef.ContextRecall, ef.Hallucination),
+        )
+        custom = ef.CustomEval("{output} for {input}?", model=model)
+        return [judge_of(server), custom, *(each(model) for each in classes)]
+
+    first, second = serve(obedient), serve(obedient)
+    sync = ef.run_experiment(rows, evaluators=made(first))
+    found = asyncio.run(ef.arun_experiment(rows, evaluators=made(second)))
+
+    assert sync.evals.summary()["n_valid"].tolist() == [3] * 8
+    pd.testing.assert_frame_equal(sync, found)
+    assert prompts(first) == prompts(second)
+    assert len(prompts(first)) == 24
+
+
 H19_PROMPT = (
     "{% if item.retrieval_context %}{{ item.retrieval_context | length }}{% else %}none{% endif %}"
 )
@@ -116,6 +192,20 @@ def test_h19_lists_from_parquet_are_lists_in_templates(serve, tmp_path, wrap):
     assert prompts(server) == ["2", "none"]
     assert seen == ['["x", "y"]', "[]"]
     assert kinds(scored) == [None, None]
+
+
+@pytest.mark.parametrize("wrap", [ef.Dataset, lambda frame: frame], ids=["dataset", "frame"])
+def test_h19_lists_from_parquet_are_contexts_of_judged_evaluators(serve, tmp_path, wrap):
+    """As NumPy arrays they were of no truth value, and no lists."""
+    server = serve(relevant_to_everything)
+    rows = {"retrieval_context": [["x", "y"], []], "input": ["q"] * 2, "dataset_output": ["r"] * 2}
+    pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    model = ef.Model("local/m", base_url=server.base_url, max_retries=0)
+    frame = pd.read_parquet(tmp_path / "rows.parquet")
+    scored = ef.run_experiment(wrap(frame), evaluators=[ef.ContextPrecision(model)])
+
+    assert values(scored, "score", "context_precision") == [1.0, None]
+    assert values(scored, "error", "context_precision") == [None, "skipped: no contexts"]
 
 
 VARIABLE = contextvars.ContextVar("variable", default="unset")

@@ -13,6 +13,8 @@ import pytest
 import evalframe
 
 PUBLIC = [
+    "AnswerCorrectness",
+    "AnswerRelevancy",
     "Bleu",
     "CellError",
     "ChatTask",
@@ -21,6 +23,9 @@ PUBLIC = [
     "ConfigError",
     "Contains",
     "ContextChunk",
+    "ContextPrecision",
+    "ContextRecall",
+    "CustomEval",
     "Dataset",
     "DatasetError",
     "EvalframeError",
@@ -29,6 +34,8 @@ PUBLIC = [
     "ExactMatch",
     "Example",
     "ExperimentError",
+    "Faithfulness",
+    "Hallucination",
     "HitRate",
     "JsonDiff",
     "LLMJudge",

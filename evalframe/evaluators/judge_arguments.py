@@ -1,4 +1,4 @@
-"""What is wrong with the arguments of a judge."""
+"""What is wrong with the arguments of judges."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evalframe.evaluators.asking import Judge
     from evalframe.evaluators.judge import LLMJudge
 
 _OWN = ("model", "messages", "response_format", "tools", "tool_choice", "stream", "n")
@@ -27,13 +28,18 @@ def flattened(inference_args: Mapping[str, Any] | None) -> dict[str, Any]:
     return {**given, **extra}
 
 
+def asking_problem(judge: Judge) -> str | None:
+    """What is wrong with the arguments that every judge has, or None."""
+    return inference_args_problem(judge.inference_args) or _plain_problem(judge)
+
+
 def argument_problem(judge: LLMJudge) -> str | None:
-    """What is wrong with a judge beyond its prompt and its schema, or None."""
-    return (
-        inference_args_problem(judge.inference_args)
-        or _plain_problem(judge)
-        or _scores_problem(judge)
-    )
+    """What is wrong with an LLMJudge's own arguments beyond prompt and schema, or None."""
+    if not isinstance(judge.confidence, bool):
+        return f"confidence must be True or False, not {judge.confidence!r}."
+    if judge.confidence and judge.reading.labels is None:
+        return "confidence=True is for choices: a response_format has no fixed labels to compare."
+    return _scores_problem(judge)
 
 
 def inference_args_problem(given: Mapping[str, Any]) -> str | None:
@@ -50,11 +56,7 @@ def inference_args_problem(given: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _plain_problem(judge: LLMJudge) -> str | None:
-    if not isinstance(judge.confidence, bool):
-        return f"confidence must be True or False, not {judge.confidence!r}."
-    if judge.confidence and judge.reading.labels is None:
-        return "confidence=True is for choices: a response_format has no fixed labels to compare."
+def _plain_problem(judge: Judge) -> str | None:
     if inspect.iscoroutinefunction(judge.run_if):
         return "run_if must be a plain function: an async one would always be true."
     if not isinstance(judge.name, str):

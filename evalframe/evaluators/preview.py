@@ -12,15 +12,16 @@ from evalframe.core.errors import ExperimentError
 from evalframe.core.mapping import RoleMapping
 from evalframe.core.namespace import BindingError, Namespace, OutputSource
 from evalframe.core.reading import source_values
+from evalframe.core.records import Cell
 from evalframe.core.run_info import remembered
 from evalframe.data.dataset import Dataset
 
 if TYPE_CHECKING:
-    from evalframe.evaluators.judge import LLMJudge
+    from evalframe.evaluators.asking import Judge, Question
 
 
-def preview(judge: LLMJudge, dataset: Any, n: int, roles: dict[str, Any]) -> pd.DataFrame:
-    """The first rows' messages and response schema, as `LLMJudge.preview` gives them.
+def preview(judge: Judge, dataset: Any, n: int, roles: dict[str, Any]) -> pd.DataFrame:
+    """The first rows' messages and response schema, as `.preview` of a judge gives them.
 
     Raises:
         ExperimentError: A field of the prompt binds to nothing.
@@ -43,11 +44,25 @@ def preview(judge: LLMJudge, dataset: Any, n: int, roles: dict[str, Any]) -> pd.
     call = binding.caller(judge.rendered)
     records = zip(*columns, strict=True) if columns else ((),) * len(rows)
     shown = [call(*values) for values in records]
-    errors = [None if isinstance(found, list) else found for found in shown]
-    messages = [found if isinstance(found, list) else None for found in shown]
     made = {
-        "messages": as_objects(messages),
-        "response_schema": as_objects([judge.reading.schema] * len(rows)),
-        schema.ERROR: pd.array(errors, dtype=pd.StringDtype("pyarrow")),
+        "messages": as_objects([_messages(judge, found) for found in shown]),
+        "response_schema": as_objects(
+            [
+                judge.usual_schema if isinstance(found, Cell) else found.reading.schema
+                for found in shown
+            ]
+        ),
+        schema.ERROR: pd.array(
+            [found.error if isinstance(found, Cell) else None for found in shown],
+            dtype=pd.StringDtype("pyarrow"),
+        ),
     }
     return pd.DataFrame(made, index=rows.index)
+
+
+def _messages(judge: Judge, found: Question | Cell) -> list[dict[str, str]] | None:
+    """All that would be sent, what says the constraint included."""
+    if isinstance(found, Cell):
+        return None
+    head, _ = judge.request(found.reading)
+    return [*head, *found.messages]

@@ -51,21 +51,17 @@ class Reading(Protocol):
 
     Attributes:
         schema: The strict schema that is sent.
-        labels: The choices, None with a schema of the caller's own.
-        extras: Declared extras: name -> type.
-        has_raw_score: Whether scores are rescaled.
+        labels: The choices, None where a reply is an object of the schema.
     """
 
     schema: dict[str, Any]
     labels: list[str] | None
-    extras: dict[str, Any]
-    has_raw_score: bool
 
-    def read(self, text: str) -> Verdict:
-        """The verdict of a reply.
+    def read(self, text: str) -> Any:
+        """What a reply says: all that its verdict is made of.
 
         Raises:
-            InvalidReplyError: It is none.
+            InvalidReplyError: It is not valid as a whole.
         """
         ...
 

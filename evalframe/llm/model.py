@@ -98,6 +98,12 @@ class Model:
         """The part of the name before the first slash."""
         return self.name.partition("/")[0]
 
+    @property
+    def form(self) -> str:
+        """How constraints are sent: as given, or else the provider's best."""
+        provider = PROVIDERS.get(self.provider)
+        return self.structured or (provider.structured if provider else "json_schema")
+
     def endpoint(self) -> Endpoint:
         """Where requests go, by this description and the environment.
 
@@ -107,9 +113,8 @@ class Model:
         provider = PROVIDERS.get(self.provider)
         model = self.name.partition("/")[2]
         if self.base_url is not None:
-            structured = self.structured or (provider.structured if provider else "json_schema")
             address = self.base_url.rstrip("/")
-            return self._with_key(Endpoint(address, model, self.api_key_env, structured))
+            return self._with_key(Endpoint(address, model, self.api_key_env, self.form))
         if provider is None:
             near = nearest(self.provider, PROVIDERS)
             hint = f" Did you mean {near!r}?" if near is not None else ""
@@ -119,8 +124,7 @@ class Model:
             )
             raise ModelError(message)
         key = self.api_key_env or provider.api_key_env
-        structured = self.structured or provider.structured
-        return self._with_key(Endpoint(self._address(provider), model, key, structured))
+        return self._with_key(Endpoint(self._address(provider), model, key, self.form))
 
     def _address(self, provider: Provider) -> str:
         address = provider.address(os.environ)

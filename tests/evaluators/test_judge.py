@@ -813,3 +813,65 @@ def test_a_key_that_is_missing_is_told_before_the_run(monkeypatch):
     first, second = caught.value.problems
     assert "set the environment variable OPENAI_API_KEY" in first
     assert "The provider 'opnai' of 'opnai/x' is not known. Did you mean 'openai'?" in second
+
+
+@pytest.mark.parametrize("key", ["set", "missing"])
+def test_preview_shows_the_message_that_says_the_constraint(monkeypatch, key):
+    """Where `structured` sends it as a system message; with or without a key in place."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k" if key == "set" else "")
+    judge = judge_of(model=ef.Model("openai/x", structured="json_object"))
+    first, second = judge.preview([{"output": "a"}])["messages"][0]
+
+    assert first["role"] == "system"
+    assert json.dumps(judge.reading.schema) in first["content"]
+    assert second == {"role": "user", "content": "a?"}
+
+
+def test_preview_shows_what_is_sent(serve):
+    """Message by message, whatever the form of the constraint."""
+    for form in ("json_schema", "json_object", "tool", "guided_choice", "grammar"):
+        server = serve(label("yes", explanation="e"))
+        judge = judge_of(server, model_options={"structured": form}, system_prompt="Judge.")
+        ef.run_experiment(ROWS, evaluators=[judge])
+
+        assert judge.preview(ROWS)["messages"][0] == server.requests[0].messages
+
+
+MESSAGES = [{"role": "user", "content": "{{ item.output }}"}]
+
+
+@pytest.mark.parametrize("prompt", ["{{ item.output }}?", MESSAGES], ids=["text", "messages"])
+def test_the_prompt_is_shown_as_it_was_given(prompt):
+    """The template, not what was made of it."""
+    assert judge_of(prompt=prompt).prompt == prompt
+
+
+def test_with_another_prompt_it_is_a_copy_that_differs_in_that_alone():
+    """Name and bindings included; the judge itself stays as it is."""
+    judge = judge_of(threshold=None, version="2").bind(output="a.b").named("other")
+    changed = judge.with_prompt("{{ item.output }}!")
+
+    assert changed.prompt == "{{ item.output }}!"
+    assert judge.prompt == "{{ item.output }}?"
+    assert changed != judge
+    assert changed.with_prompt(judge.prompt) == judge
+    assert (changed.name, changed.version, changed.bindings) == ("other", "2", {"output": "a.b"})
+
+
+def test_another_prompt_is_checked_as_the_first():
+    """When the copy is made, not in the run."""
+    with pytest.raises(ValueError, match=r"Write {{ item\.output }}"):
+        judge_of().with_prompt("{{ output }}")
+
+
+class Fixed(ef.LLMJudge):
+    """A judge whose class sets the prompt."""
+
+    def __init__(self, name):
+        super().__init__(name, model="openai/x", prompt="{{ item.output }}", choices=["a", "b"])
+
+
+def test_a_class_without_the_argument_says_so():
+    """There is nothing that it could be made of again."""
+    with pytest.raises(TypeError, match="Fixed takes no prompt= to replace"):
+        Fixed("j").with_prompt("{{ item.output }}?")
