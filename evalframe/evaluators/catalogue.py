@@ -19,13 +19,13 @@ from evalframe.evaluators.json_diff import JsonDiff
 from evalframe.evaluators.judge import LLMJudge
 from evalframe.evaluators.match import Contains, OneOf, Regex
 from evalframe.evaluators.numeric import NumericClose
-from evalframe.evaluators.rag import (
+from evalframe.evaluators.rag import RagJudge
+from evalframe.evaluators.rag_contexts import ContextPrecision, Hallucination
+from evalframe.evaluators.rag_statements import (
     AnswerCorrectness,
     AnswerRelevancy,
-    ContextPrecision,
     ContextRecall,
     Faithfulness,
-    Hallucination,
 )
 from evalframe.evaluators.retrieval import MRR, NDCG, HitRate, PrecisionAtK, RecallAtK
 from evalframe.evaluators.rouge import Rouge
@@ -46,6 +46,7 @@ BUILT_IN: tuple[type[Evaluator], ...] = (
 
 # Every evaluator takes these: they are no options of its own.
 _COMMON = ("self", "name", "threshold", "direction", "score_range", "version")
+_BY_PROMPT = "the fields of its prompt"
 _HEAD = ("evaluator", "reads", "gives", "options", "extra", "source")
 
 
@@ -54,7 +55,8 @@ class Entry(NamedTuple):
 
     Attributes:
         name: Its class.
-        reads: Parameters that are bound to columns; those in brackets need not be there.
+        reads: Names that are bound to columns, of which those in brackets need not be there;
+            none of a judge that reads what its prompt reads.
         gives: Parts of its cells, and its extras.
         options: Arguments of its own, in order.
         extra: What has to be installed for it, or "".
@@ -77,8 +79,11 @@ def entry(cls: type[Evaluator]) -> Entry:
 
 
 def _reads(cls: type[Evaluator]) -> tuple[str, ...]:
+    if issubclass(cls, RagJudge):
+        contexts = () if cls.contexts is None else (cls.contexts,)
+        return (*cls.reads, *contexts, *(f"[{name}]" for name in cls.may_read))
     if issubclass(cls, Judge):
-        return cls.reads
+        return ()
     parameters = list(inspect.signature(cls.evaluate).parameters.values())[1:]
     return tuple(p.name if p.default is p.empty else f"[{p.name}]" for p in parameters)
 
@@ -88,9 +93,14 @@ def markdown() -> str:
     rows = [_HEAD, tuple("---" for _ in _HEAD)]
     for cls in BUILT_IN:
         found = entry(cls)
-        lists = (", ".join(map(_code, part)) for part in (found.reads, found.gives, found.options))
+        reads = _listed(found.reads) or _BY_PROMPT
+        lists = (reads, _listed(found.gives), _listed(found.options))
         rows.append((_code(found.name), *lists, _code(found.extra), found.source))
     return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(map(_code, names))
 
 
 def _code(name: str) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evalframe.core import schema
 from evalframe.core.records import Cell
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.compared import (
@@ -63,6 +64,10 @@ class ExactMatch(Evaluator):
     """
 
     vectorized: ClassVar[bool] = True
+    gives: ClassVar[tuple[str, ...]] = (schema.LABEL, schema.SCORE)
+    source: ClassVar[str] = (
+        "[SQuAD](https://aclanthology.org/D16-1264), its exact match, without its normalising"
+    )
 
     def __init__(
         self,

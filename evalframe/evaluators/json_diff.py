@@ -98,6 +98,7 @@ class JsonDiff(Evaluator):
     """
 
     vectorized: ClassVar[bool] = True
+    gives: ClassVar[tuple[str, ...]] = (schema.SCORE, schema.EXPLANATION)
     extras: ClassVar[Mapping[str, Any]] = {"by_key": "json"}
     source: ClassVar[str] = (
         "[Lynxius JsonDiff](https://docs.lynxius.ai/evaluators/heuristic_evals/json_diff)"

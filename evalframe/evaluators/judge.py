@@ -67,6 +67,8 @@ class LLMJudge(Judge):
         ('yes', 1.0)
     """
 
+    source: ClassVar[str] = "[Zheng et al. 2023](https://arxiv.org/abs/2306.05685)"
+
     def __init__(
         self,
         name: str,

@@ -35,6 +35,7 @@ class _TextVerdict(Evaluator):
     """An evaluator of text outputs; `_matches` says which of an Arrow array match."""
 
     vectorized: ClassVar[bool] = True
+    gives: ClassVar[tuple[str, ...]] = (schema.LABEL, schema.SCORE)
 
     def check_types(self, types: Mapping[str, pa.DataType | None]) -> str | None:
         """The output must be text."""
@@ -166,6 +167,8 @@ class Regex(_TextVerdict):
         >>> ef.run_experiment(rows, evaluators=[digits]).evals.scores["has_number"].tolist()
         [1.0, 0.0]
     """
+
+    source: ClassVar[str] = "[RE2](https://github.com/google/re2/wiki/Syntax)"
 
     def __init__(
         self,

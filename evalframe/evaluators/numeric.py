@@ -59,6 +59,10 @@ class NumericClose(Evaluator):
     """
 
     vectorized: ClassVar[bool] = True
+    gives: ClassVar[tuple[str, ...]] = (schema.LABEL, schema.SCORE)
+    source: ClassVar[str] = (
+        "[`math.isclose`](https://docs.python.org/3/library/math.html#math.isclose)"
+    )
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from evalframe.core import schema
 from evalframe.core.json_text import encode
 from evalframe.core.namespace import BindingError, Namespace
 from evalframe.core.records import Cell, Skip
@@ -40,6 +41,7 @@ class RagJudge(Judge):
         may_read: Fields that the data need not have; they are null to the prompt then.
     """
 
+    gives: ClassVar[tuple[str, ...]] = (schema.SCORE, schema.EXPLANATION)
     PROMPT: ClassVar[str]
     reads: ClassVar[tuple[str, ...]]
     contexts: ClassVar[str | None] = None

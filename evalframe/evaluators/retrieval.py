@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import pandas as pd
 import pyarrow as pa
 
+from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.records import Cell
 from evalframe.evaluators.base import Evaluator
@@ -40,6 +41,7 @@ class _Ranking(Evaluator):
     """A score of retrieved passages by which of them are relevant, and where they stand."""
 
     vectorized: ClassVar[bool] = True
+    gives: ClassVar[tuple[str, ...]] = (schema.SCORE, schema.EXPLANATION)
 
     # Ranks that count; None: all.
     k: int | None
@@ -261,6 +263,7 @@ class HitRate(_Ranking):
         1.0
     """
 
+    gives: ClassVar[tuple[str, ...]] = (schema.LABEL, schema.SCORE, schema.EXPLANATION)
     source: ClassVar[str] = _RANKS_SOURCE
 
     def __init__(

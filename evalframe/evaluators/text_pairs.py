@@ -130,6 +130,7 @@ class PairScore(Evaluator):
     """An evaluator of text outputs by their likeness to reference texts."""
 
     vectorized: ClassVar[bool] = True
+    gives: ClassVar[tuple[str, ...]] = (schema.SCORE,)
 
     def requirements(self) -> str | None:
         """Which optional package is not installed, if it needs one."""

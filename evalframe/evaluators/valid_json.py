@@ -35,6 +35,7 @@ class ValidJSON(Evaluator):
     """
 
     vectorized: ClassVar[bool] = True
+    source: ClassVar[str] = "[RFC 8259](https://www.rfc-editor.org/rfc/rfc8259)"
 
     def __init__(self, *, name: str | None = None, threshold: float | None = None) -> None:
         """See the class."""
