@@ -367,3 +367,63 @@ def test_a_request_that_the_server_refuses_is_a_bad_request(real_server, judge):
 
     assert kinds == ["bad_request"]
     assert len(bodies) == 1
+
+
+RETRIEVED = {
+    "input": "Where is Rome?",
+    "output": "Rome is in Italy.",
+    "dataset_output": "Rome is a city in Italy.",
+    "retrieval_context": ["Rome is a city in Italy.", "", "Cats purr."],
+    "context": ["Rome lies on the Tiber."],
+}
+
+
+@pytest.fixture
+def scored_by(real_server):
+    """A function: what a judged evaluator's kind says of RETRIEVED; and the bodies it sent."""
+
+    def ask(kind, **inference_args):
+        given = {"temperature": 0.0, "seed": 1, "max_tokens": 300, **inference_args}
+        model = ef.Model("local/any", base_url=real_server.base_url, max_retries=0)
+        judge = kind(model, inference_args=given, invalid_retries=0)
+        with real_server.recording() as bodies:
+            scored = ef.run_experiment([RETRIEVED], evaluators=[judge])
+        return scored.evals[judge.name].iloc[0], bodies
+
+    return ask
+
+
+@pytest.mark.parametrize("kind", [ef.ContextPrecision, ef.Hallucination])
+def test_as_many_verdicts_as_contexts_come_back(scored_by, kind):
+    """The server's grammar counts them; what the model thinks of them is no matter here."""
+    cell, (body,) = scored_by(kind)
+
+    agrees_with_specification(body)
+    assert pd.isna(cell["error"])
+    assert 0.0 <= cell["score"] <= 1.0
+    contexts = RETRIEVED["retrieval_context" if kind is ef.ContextPrecision else "context"]
+    said = json.loads(cell["verdicts"])
+    assert len(said) == len(contexts)
+    assert {one["verdict"] for one in said} <= {"yes", "no"}
+
+
+@pytest.mark.parametrize("kind", [ef.Faithfulness, ef.AnswerCorrectness])
+def test_statements_come_back_whole_or_the_cell_fails(scored_by, kind):
+    """The model may go on and on: then its list is cut off, and never scored."""
+    cell, (body,) = scored_by(kind, max_tokens=150)
+
+    agrees_with_specification(body)
+    if pd.isna(cell["error"]):
+        assert 0.0 <= cell["score"] <= 1.0
+    else:
+        assert cell["error"].partition(":")[0] in ("truncated", "parse", "skipped")
+        assert pd.isna(cell["score"])
+
+
+@pytest.mark.parametrize("kind", [ef.ContextPrecision, ef.Faithfulness])
+def test_a_list_that_is_cut_off_is_no_score(scored_by, kind):
+    """Twelve tokens hold no verdict."""
+    cell, _ = scored_by(kind, max_tokens=12)
+
+    assert cell["error"].startswith("truncated: ")
+    assert pd.isna(cell["score"])

@@ -221,6 +221,21 @@ assert_type(judge.preview(frame, n=2, input="question", output="answer"), pd.Dat
 assert_type(judge.to_config(), dict[str, Any])
 ef.LLMJudge("b", model=model, choices=["a", "b"])  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 ef.LLMJudge("b", model=7, prompt="", choices=["a", "b"])  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+judged: list[ef.Evaluator] = [
+    ef.ContextPrecision("openai/gpt-5-mini"),
+    ef.ContextRecall(model, prompt=None, inference_args={"temperature": 0}, invalid_retries=2),
+    ef.AnswerCorrectness(model, name="right", threshold=0.8),
+    ef.AnswerRelevancy(model, run_if=has_answer),
+    ef.Faithfulness(model=model, strict=True, run_if="item.output | length > 0"),
+    ef.Hallucination(model, threshold=0.1, direction="minimize"),
+    ef.CustomEval("{question} {output}", model=model),
+    ef.CustomEval("{{ output }}", {"output": "answer"}, model="openai/gpt-5-mini", name="fine"),
+    ef.CustomEval("{output}", "values", model=model, system_prompt="You are strict."),
+]
+assert_type(ef.Faithfulness(model).with_prompt("{{ item.output }}"), ef.Faithfulness)
+assert_type(judge.with_prompt("{{ item.output }}"), ef.LLMJudge)
+ef.Faithfulness(model, strict="yes")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+ef.CustomEval("{output}")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 assert_type(ef.load_evaluators(Path("judges.yaml")), list[ef.Evaluator])
 assert_type(ef.load_experiment("experiment.json"), pd.DataFrame)
 assert_type(
