@@ -25,20 +25,24 @@ from evalframe.core.records import EvaluationResult, skip
 from evalframe.data.dataset import Dataset
 from evalframe.data.example import ContextChunk, Example
 from evalframe.evaluators.base import Evaluator
+from evalframe.evaluators.bert_score import BertScore
 from evalframe.evaluators.config import ConfigError, load_evaluators
 from evalframe.evaluators.exact_match import ExactMatch
 from evalframe.evaluators.function import evaluator
 from evalframe.evaluators.judge import LLMJudge
 from evalframe.evaluators.match import Contains, OneOf, Regex
 from evalframe.evaluators.numeric import NumericClose
+from evalframe.evaluators.similarity import SemanticSimilarity
 from evalframe.evaluators.valid_json import ValidJSON
 from evalframe.experiment import arun_experiment, last_run, run_experiment
+from evalframe.llm.embedder import Embedder
 from evalframe.llm.model import Model
 from evalframe.results.parquet import read_parquet, to_parquet
 from evalframe.tasks.chat import ChatTask
 from evalframe.tasks.task import task
 
 __all__ = [
+    "BertScore",
     "CellError",
     "ChatTask",
     "ColumnNotFoundError",
@@ -47,6 +51,7 @@ __all__ = [
     "ContextChunk",
     "Dataset",
     "DatasetError",
+    "Embedder",
     "EvalframeError",
     "EvaluationResult",
     "Evaluator",
@@ -59,6 +64,7 @@ __all__ = [
     "NumericClose",
     "OneOf",
     "Regex",
+    "SemanticSimilarity",
     "StuckCallsError",
     "UnsupportedValueError",
     "ValidJSON",

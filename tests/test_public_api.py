@@ -13,6 +13,7 @@ import pytest
 import evalframe
 
 PUBLIC = [
+    "BertScore",
     "CellError",
     "ChatTask",
     "ColumnNotFoundError",
@@ -21,6 +22,7 @@ PUBLIC = [
     "ContextChunk",
     "Dataset",
     "DatasetError",
+    "Embedder",
     "EvalframeError",
     "EvaluationResult",
     "Evaluator",
@@ -33,6 +35,7 @@ PUBLIC = [
     "NumericClose",
     "OneOf",
     "Regex",
+    "SemanticSimilarity",
     "StuckCallsError",
     "UnsupportedValueError",
     "ValidJSON",
