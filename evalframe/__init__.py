@@ -25,6 +25,7 @@ from evalframe.core.records import EvaluationResult, skip
 from evalframe.data.dataset import Dataset
 from evalframe.data.example import ContextChunk, Example
 from evalframe.evaluators.base import Evaluator
+from evalframe.evaluators.bert_score import BertScore
 from evalframe.evaluators.config import load_evaluators
 from evalframe.evaluators.config_keys import ConfigError
 from evalframe.evaluators.custom import CustomEval
@@ -43,10 +44,12 @@ from evalframe.evaluators.rag_statements import (
 )
 from evalframe.evaluators.retrieval import MRR, NDCG, HitRate, PrecisionAtK, RecallAtK
 from evalframe.evaluators.rouge import Rouge
+from evalframe.evaluators.similarity import SemanticSimilarity
 from evalframe.evaluators.text import Bleu, Chrf, Levenshtein, TokenF1
 from evalframe.evaluators.tools import ToolCalls
 from evalframe.evaluators.valid_json import ValidJSON
 from evalframe.experiment import arun_experiment, last_run, run_experiment
+from evalframe.llm.embedder import Embedder
 from evalframe.llm.model import Model
 from evalframe.results.parquet import read_parquet, to_parquet
 from evalframe.tasks.chat import ChatTask
@@ -57,6 +60,7 @@ __all__ = [
     "NDCG",
     "AnswerCorrectness",
     "AnswerRelevancy",
+    "BertScore",
     "Bleu",
     "CellError",
     "ChatTask",
@@ -70,6 +74,7 @@ __all__ = [
     "CustomEval",
     "Dataset",
     "DatasetError",
+    "Embedder",
     "EvalframeError",
     "EvaluationResult",
     "Evaluator",
@@ -90,6 +95,7 @@ __all__ = [
     "RecallAtK",
     "Regex",
     "Rouge",
+    "SemanticSimilarity",
     "StuckCallsError",
     "TokenF1",
     "ToolCalls",

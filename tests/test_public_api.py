@@ -15,6 +15,7 @@ import evalframe
 PUBLIC = [
     "AnswerCorrectness",
     "AnswerRelevancy",
+    "BertScore",
     "Bleu",
     "CellError",
     "ChatTask",
@@ -28,6 +29,7 @@ PUBLIC = [
     "CustomEval",
     "Dataset",
     "DatasetError",
+    "Embedder",
     "EvalframeError",
     "EvaluationResult",
     "Evaluator",
@@ -50,6 +52,7 @@ PUBLIC = [
     "RecallAtK",
     "Regex",
     "Rouge",
+    "SemanticSimilarity",
     "StuckCallsError",
     "TokenF1",
     "ToolCalls",

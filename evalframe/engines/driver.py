@@ -48,6 +48,7 @@ class Driver:
         plan: Plan,
         inputs: Inputs,
         tracebacks: Tracebacks,
+        session: Session,
         post: Callable[[Message], None],
     ) -> None:
         """Remember what to run; the caller's context is taken now."""
@@ -63,7 +64,7 @@ class Driver:
         self._apart = plan.apart()
         self._calls: set[asyncio.Future[Any]] = set()
         self._reader = RowReader(inputs)
-        self.session = Session(concurrency=plan.concurrency, cache=plan.cache)
+        self.session = session
         self._task_call = self._opened_task()
         self._cell_calls = {place: self._opened_evaluator(place) for place in self._apart}
         self._pools: list[DaemonThreads] = []
@@ -102,7 +103,6 @@ class Driver:
             # From here on a stop has nothing to stop, and must not cut the ending short.
             self._ending = True
             await self._end_calls()
-            await self.session.close()
 
     def _finish(self, running: asyncio.Task[None]) -> None:
         failure: BaseException | None

@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -20,6 +21,7 @@ from evalframe.engines.loop import FatalError, background_loop, guarded
 from evalframe.engines.plan import Plan
 from evalframe.engines.progress import Progress
 from evalframe.engines.pump import Pump, StoppedError
+from evalframe.llm.connect import Session
 from evalframe.results.builder import Builder
 from evalframe.tasks.output import output_column
 
@@ -32,7 +34,7 @@ class LocalRun:
     Attributes:
         builder: The cells.
         tracebacks: The first traceback of each distinct error.
-        driver: What waits for calls, once the run has begun and if there is something to wait for.
+        session: Asks models; closed when the run ends.
     """
 
     def __init__(self, plan: Plan, inputs: Inputs, builder: Builder, progress: Progress) -> None:
@@ -41,15 +43,24 @@ class LocalRun:
         self.inputs = inputs
         self.builder = builder
         self.tracebacks = Tracebacks()
-        self.pump = Pump(plan, inputs, builder, self.tracebacks, progress)
+        self.session = Session(
+            concurrency=plan.concurrency, cache=plan.cache, failure=self._failure_of_user
+        )
+        self.pump = Pump(plan, inputs, builder, self.tracebacks, self.session, progress=progress)
         self._has_driver = plan.task is not None or bool(plan.apart())
-        self.driver: Driver | None = None
+        self._used: asyncio.AbstractEventLoop | None = None
         self._future: concurrent.futures.Future[Any] | None = None
         if plan.task is not None:
             inputs.outputs = [None] * plan.rows
 
     def _driver(self) -> Driver:
-        return Driver(self.plan, self.inputs, self.tracebacks, self.pump.inbox.put)
+        return Driver(self.plan, self.inputs, self.tracebacks, self.session, self.pump.inbox.put)
+
+    def _failure_of_user(self, exc: Exception) -> str:
+        """The error cell of what code of the user's raised inside a built-in evaluator."""
+        if self.plan.stop_at_failure:
+            raise exc
+        return self.tracebacks.record(exc)
 
     def columns(self, *, partial: bool) -> dict[str, Any]:
         """All columns that the run makes: name -> pandas array or Series, in order.
@@ -82,13 +93,23 @@ class LocalRun:
         """
 
         def await_on_loop(awaitable: Any) -> Any:
-            return self._awaited(awaitable, _loop_for_waiting())
+            self._used = _loop_for_waiting()
+            return self._awaited(awaitable, self._used)
 
-        if not self._has_driver:
-            self.pump.run(await_on_loop, has_driver=False)
-            return
-        loop = _loop_for_waiting()
-        driver = self.driver = self._driver()
+        try:
+            if self._has_driver:
+                self._run_with_driver(await_on_loop)
+            else:
+                self.pump.run(await_on_loop, has_driver=False)
+        finally:
+            if self._used is not None:
+                closing = asyncio.run_coroutine_threadsafe(self.session.close(), self._used)
+                with contextlib.suppress(TimeoutError):
+                    closing.result(_STOP_SECONDS)
+
+    def _run_with_driver(self, await_on_loop: Callable[[Any], Any]) -> None:
+        loop = self._used = _loop_for_waiting()
+        driver = self._driver()
         try:
             loop.call_soon_threadsafe(driver.start)
             self.pump.run(await_on_loop, has_driver=True)
@@ -120,7 +141,7 @@ class LocalRun:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(worked.set)
 
-        driver = self.driver = self._driver() if self._has_driver else None
+        driver = self._driver() if self._has_driver else None
         waiting: set[asyncio.Task[Any]] = set() if driver is None else {driver.start()}
         threading.Thread(target=work, name="evalframe-evaluators", daemon=True).start()
         try:
@@ -133,6 +154,8 @@ class LocalRun:
                 self._future.cancel()
             waiting.add(loop.create_task(worked.wait()))
             await asyncio.wait(waiting, timeout=_STOP_SECONDS)
+            # A task of its own, which ends also where this one is cancelled once more.
+            await asyncio.wait({loop.create_task(self.session.close())}, timeout=_STOP_SECONDS)
             if worked.is_set():
                 # Else a call of the user's still holds the pump, which takes its own messages.
                 self.pump.take_rest()

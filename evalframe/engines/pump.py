@@ -32,6 +32,7 @@ from evalframe.engines.rows import RowReader
 from evalframe.evaluators.bulk import normalize_all
 from evalframe.evaluators.normalize import UNCHANGEABLE, InvalidResultError, normalize
 from evalframe.evaluators.vectorized import place
+from evalframe.llm.connect import Session
 from evalframe.results.builder import Builder
 
 TASK_FAILED = f"{schema.TASK_FAILED}: not run, the task failed"
@@ -64,6 +65,8 @@ class Pump:
         inputs: Inputs,
         builder: Builder,
         tracebacks: Tracebacks,
+        session: Session,
+        *,
         progress: Progress,
     ) -> None:
         """Remember what to run; the caller's context is taken now."""
@@ -71,6 +74,7 @@ class Pump:
         self.inputs = inputs
         self.builder = builder
         self.tracebacks = tracebacks
+        self.session = session
         self.progress = progress
         self.inbox = Inbox()
         self.task_errors: dict[int, str] = {}
@@ -302,7 +306,9 @@ class Pump:
         count, further = len(given.rows), planned.further
         context = self.context.copy()
         try:
-            result = context.run(planned.evaluator.function, *given.positional, **given.named)
+            opened = planned.evaluator.opened(self.session, details=self.plan.details)
+            function = planned.evaluator.function if opened is None else opened
+            result = context.run(function, *given.positional, **given.named)
             if inspect.isawaitable(result):
                 result = context.run(await_on_loop, result)
             return place(result, self.inputs.index[given.rows], planned.rules), None

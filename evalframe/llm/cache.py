@@ -1,4 +1,4 @@
-"""Replies on disk, so that no question is paid for twice.
+"""Replies and vectors on disk, so that no question is paid for twice.
 
 One SQLite file, safe with several processes. Only valid replies are stored: no errors, and
 nothing truncated, filtered or refused.
@@ -12,6 +12,7 @@ import sqlite3
 from pathlib import Path
 
 from evalframe.llm.chat import ChatReply
+from evalframe.llm.vectors import VectorTable
 
 _FORMAT = 1
 _WAIT_S = 5.0
@@ -35,6 +36,7 @@ class ReplyCache:
             CacheError: It is no cache of evalframe, is a newer one's, or cannot be opened.
         """
         self._torn: set[str] = set()
+        self._vectors: VectorTable | None = None
         self.path = Path(path).expanduser()
         if self.path.is_dir() or not self.path.parent.is_dir():
             what = "it is a folder" if self.path.is_dir() else "its folder is not there"
@@ -45,14 +47,15 @@ class ReplyCache:
                 self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
             )
         except sqlite3.Error as exc:
-            raise self._unusable(exc) from exc
+            raise self.unusable(exc) from exc
         try:
             self._open()
         except sqlite3.Error as exc:
             self._db.close()
-            raise self._unusable(exc) from exc
+            raise self.unusable(exc) from exc
 
-    def _unusable(self, exc: sqlite3.Error) -> CacheError:
+    def unusable(self, exc: sqlite3.Error) -> CacheError:
+        """What to say of a failure of the file."""
         return CacheError(
             f"cache={str(self.path)!r} cannot be used: {exc}. Name another file, or delete this "
             "one if it is no longer needed."
@@ -120,11 +123,21 @@ class ReplyCache:
         """
         self._run("DELETE FROM replies WHERE key = ?", key)
 
+    def vectors(self) -> VectorTable:
+        """The table of embedded texts, made at its first use.
+
+        Raises:
+            sqlite3.Error: The file fails, here as for every method of the table.
+        """
+        if self._vectors is None:
+            self._vectors = VectorTable(self._db)
+        return self._vectors
+
     def _run(self, statement: str, *values: str) -> sqlite3.Cursor:
         try:
             return self._db.execute(statement, values)
         except sqlite3.Error as exc:
-            raise self._unusable(exc) from exc
+            raise self.unusable(exc) from exc
 
     def close(self) -> None:
         """Close the file."""

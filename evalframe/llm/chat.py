@@ -1,5 +1,7 @@
 """What goes to a model and what comes back.
 
+ModelRequest  what the layers of the stack know of any request
+Reply         what they know of any reply
 ChatRequest   the body of a chat completion, and what makes it this request and no other
 ChatReply     the parts of a completion that matter
 ChatError     why there is none; its kind is that of the failed cell
@@ -10,16 +12,86 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, TypeVar
 
 from evalframe.core.records import CallError
 from evalframe.llm.model import Endpoint
 
 # Rough, and only to keep below a limit before the server has counted: English text.
-_CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the server counted them; None where it did not."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a server answered.
+
+    Attributes:
+        usage: Tokens.
+        model: The model that answered, by the server's word.
+        hold: Seconds for which the server will take no further request, if it said so.
+    """
+
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    hold: float | None = None
+
+    def cleaned(self, clean: Callable[[str], str]) -> Self:
+        """The reply with `clean` of every text in it that a server may have made up."""
+        del clean
+        return self
+
+
+AnyReply = TypeVar("AnyReply", bound=Reply)
+_Given_co = TypeVar("_Given_co", bound=Reply, covariant=True)
+
+
+class ModelRequest(Protocol[_Given_co]):
+    """A request to a model, and how its answer is read."""
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it goes."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """What is added to the endpoint's address."""
+        ...
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The request body, without the model's name."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """A guess at the tokens it takes, for limits per minute."""
+        ...
+
+    @property
+    def expected(self) -> str:
+        """What the answer has to be, for messages."""
+        ...
+
+    def read(self, content: bytes) -> _Given_co:
+        """The reply in the body of a response.
+
+        Raises:
+            ValueError: It is not what was expected.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -38,6 +110,26 @@ class ChatRequest:
     repetition: int = 1
     occurrence: int = 1
 
+    @property
+    def path(self) -> str:
+        """What is added to the endpoint's address."""
+        return "/chat/completions"
+
+    @property
+    def expected(self) -> str:
+        """What the answer has to be, for messages."""
+        return "chat completion"
+
+    def read(self, content: bytes) -> ChatReply:
+        """The completion in the body of a response.
+
+        Raises:
+            ValueError: It is none.
+        """
+        from evalframe.llm.completion import reply_of  # which is made of what is here
+
+        return reply_of(content, self.body)
+
     @cached_property
     def key(self) -> str:
         """Hash of everything that can change the answer; timeouts, limits and keys cannot."""
@@ -46,12 +138,12 @@ class ChatRequest:
         text = json.dumps([*parts, self.repetition, self.occurrence])
         return hashlib.sha256(text.encode()).hexdigest()
 
-    @cached_property
+    @property
     def tokens(self) -> int:
         """A guess at prompt and completion tokens, for limits per minute."""
         text = len(json.dumps(self.body.get("messages", []), ensure_ascii=False))
         limit = self.body.get("max_completion_tokens") or self.body.get("max_tokens") or 0
-        return text // _CHARACTERS_PER_TOKEN + (limit if isinstance(limit, int) else 0)
+        return text // CHARACTERS_PER_TOKEN + (limit if isinstance(limit, int) else 0)
 
     def longer(self) -> ChatRequest | None:
         """The request with twice the room for the answer; None if it sets no limit."""
@@ -64,35 +156,25 @@ class ChatRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens as the server counted them; None where it did not."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached_tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChatReply:
+class ChatReply(Reply):
     """A completion.
 
     Attributes:
         text: Its content, or the arguments of the tool call that was asked for.
         refusal: What the model said instead of answering.
         finish_reason: As the server gave it: "stop", "length", "content_filter", ...
-        usage: Tokens.
-        model: The model that answered, by the server's word.
         logprobs: One entry per token of the answer, if asked for and given.
-        hold: Seconds for which the server will take no further request, if it said so.
     """
 
     text: str | None
     refusal: str | None = None
     finish_reason: str | None = None
-    usage: Usage = field(default_factory=Usage)
-    model: str | None = None
     logprobs: list[dict[str, Any]] | None = None
-    hold: float | None = None
+
+    def cleaned(self, clean: Callable[[str], str]) -> Self:
+        """The reply with `clean` of what the model said."""
+        text, refusal = (s if s is None else clean(s) for s in (self.text, self.refusal))
+        return replace(self, text=text, refusal=refusal)
 
     def to_json(self) -> str:
         """JSON text that `from_json` reads."""
@@ -119,7 +201,7 @@ class ChatReply:
 
 
 class ChatError(CallError):
-    """There is no completion.
+    """There is no reply.
 
     Attributes:
         kind: Kind of the failed cell: `rate_limit`, `quota`, `auth`, `bad_request`,
@@ -138,10 +220,10 @@ class ChatError(CallError):
 
 
 class ChatClient(Protocol):
-    """Completes requests."""
+    """Gets requests answered."""
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """The completion.
+    async def complete(self, request: ModelRequest[AnyReply]) -> AnyReply:
+        """The reply.
 
         Raises:
             ChatError: There is none.

@@ -81,13 +81,13 @@ def _usage(raw: Any) -> Usage:
         return Usage()
     details = raw.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    prompt, completion = _count(raw.get("prompt_tokens")), _count(raw.get("completion_tokens"))
-    cached = _count(cached)
+    prompt, completion = count_of(raw.get("prompt_tokens")), count_of(raw.get("completion_tokens"))
+    cached = count_of(cached)
     if cached is not None and prompt is not None:
         cached = min(cached, prompt)  # more than all of them cannot have been cached
     return Usage(prompt, completion, cached)
 
 
-def _count(value: Any) -> int | None:
+def count_of(value: Any) -> int | None:
     """A count of tokens as the server gave it; None for what cannot be one."""
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None

@@ -2,6 +2,7 @@
 
     Session.ask -> ReplyCache -> Sharing -> [ask again if invalid] -> RetryingClient
                 -> LimitedClient -> OpenAIClient
+    Session.embeddings -> VectorStore -> [halves if refused] -> RetryingClient -> ...
 
 A session belongs to one event loop and is closed at the end of its run.
 """
@@ -9,27 +10,39 @@ A session belongs to one event loop and is closed at the end of its run.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import random
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from evalframe.core import schema
 from evalframe.core.records import CallError
 from evalframe.llm.cache import CacheError, ReplyCache
-from evalframe.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest
+from evalframe.llm.chat import (
+    AnyReply,
+    ChatClient,
+    ChatError,
+    ChatReply,
+    ChatRequest,
+    ModelRequest,
+)
+from evalframe.llm.connections import Connections
+from evalframe.llm.embedder import (
+    CalledVectors,
+    Embedder,
+    LocalVectors,
+    ServerVectors,
+    VectorSource,
+)
+from evalframe.llm.embeddings import Embeddings
 from evalframe.llm.ended import Ended, EndedQuestions
 from evalframe.llm.model import Endpoint, Model
-from evalframe.llm.openai import OpenAIClient
-from evalframe.llm.rate_limit import LimitedClient, Limits
-from evalframe.llm.retry import RetryingClient
 from evalframe.llm.share import Sharing
-
-_MOST_MODELS = 10
+from evalframe.llm.spent import Spent
+from evalframe.llm.vectors import VectorStore, VectorTable
 
 
 class InvalidReplyError(CallError):
@@ -64,30 +77,6 @@ def check_whole(reply: ChatReply) -> None:
         raise InvalidReplyError(schema.TRUNCATED, message, reply.text, ask_again=True)
 
 
-@dataclass(slots=True)
-class Spent:
-    """What one evaluator's cells have cost so far.
-
-    Attributes:
-        calls: Requests answered by the server.
-        cached: Cells answered from the cache.
-        shared: Cells answered by another cell's request.
-        reasked: Requests that were sent because a reply was invalid.
-        cost: Dollars; None without a price, or where a reply came without a count.
-    """
-
-    cells: int = 0
-    calls: int = 0
-    cached: int = 0
-    shared: int = 0
-    reasked: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    cost: float | None = None
-    models: set[str] = field(default_factory=set)
-
-
 class Answer(NamedTuple):
     """How a question ended well.
 
@@ -102,6 +91,10 @@ class Answer(NamedTuple):
     reply: ChatReply
     replies: tuple[ChatReply, ...]
     from_cache: bool
+
+
+def _reraised(exc: Exception) -> str:
+    raise exc
 
 
 def _taken(ended: Ended, who: str, accept: Callable[[ChatReply], Any]) -> Ended:
@@ -137,6 +130,7 @@ class Session:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
         client: Callable[[Model, Endpoint], ChatClient] | None = None,
+        failure: Callable[[Exception], str] = _reraised,
     ) -> None:
         """Start with nothing connected.
 
@@ -147,19 +141,18 @@ class Session:
             sleep: Waits so many seconds.
             rng: For the jitter of retries.
             client: Makes what sends; the openai client if not given.
+            failure: The error cell of what a user's embedder raised; or raises it.
         """
         self._concurrency = concurrency
         self._cache = cache
-        self._clock = clock
-        self._sleep = sleep
-        self._rng = rng or random.Random()  # noqa: S311 - jitter is no secret
-        self._make = client or self._openai
-        self._clients: dict[Model, tuple[Endpoint, ChatClient]] = {}
-        self._opened: list[OpenAIClient] = []
-        self._limits: dict[tuple[str, str], Limits] = {}
+        self._connections = Connections(
+            concurrency=concurrency, clock=clock, sleep=sleep, rng=rng, client=client
+        )
         self._ended = EndedQuestions()
         self._sharing = Sharing(self._ended)
-        self._closed: dict[Endpoint, ChatError] = {}
+        self._store_of_vectors = VectorStore(self._vector_table, self._without_vectors)
+        self._embeddings: dict[Any, Embeddings] = {}
+        self._failure = failure
         self._occurrences: Counter[str] = Counter()
         self.spent: dict[str, Spent] = {}
         self.notes: dict[str, None] = {}
@@ -168,40 +161,9 @@ class Session:
         """Something that the user is told once, at the end of the run."""
         self.notes.setdefault(text)
 
-    def _openai(self, model: Model, endpoint: Endpoint) -> ChatClient:
-        client = OpenAIClient(endpoint, timeout=model.timeout, connections=self._concurrency)
-        self._opened.append(client)
-        return client
-
     def connect(self, model: Model) -> None:
         """Make what asks a model, ahead of its first question: the import alone takes a while."""
-        self._connected(model)
-
-    def _connected(self, model: Model) -> tuple[Endpoint, ChatClient]:
-        if model not in self._clients:
-            endpoint = model.endpoint()
-            address = (endpoint.base_url, endpoint.model)
-            limits = self._limits.get(address)
-            if limits is None:
-                limits = self._limits[address] = Limits(
-                    rpm=model.rpm,
-                    tpm=model.tpm,
-                    concurrency=self._concurrency,
-                    clock=self._clock,
-                    sleep=self._sleep,
-                )
-            limits.tighten(rpm=model.rpm, tpm=model.tpm)
-            inner = self._make(model, endpoint)
-            limited = LimitedClient(inner, limits, self._clock)
-            stack = RetryingClient(
-                limited,
-                max_retries=model.max_retries,
-                clock=self._clock,
-                sleep=self._sleep,
-                rng=self._rng,
-            )
-            self._clients[model] = (endpoint, stack)
-        return self._clients[model]
+        self._connections.to(model)
 
     async def ask(
         self,
@@ -231,13 +193,12 @@ class Session:
             ChatError: There is no reply.
             InvalidReplyError: There is no valid one.
         """
-        endpoint, client = self._connected(model)
+        endpoint, client = self._connections.to(model)
         request = ChatRequest(endpoint, body, repetition)
         if apart:
             self._occurrences[request.key] += 1
             request = ChatRequest(endpoint, body, repetition, self._occurrences[request.key])
-        start = None if model.price is None else 0.0
-        spent = self.spent.setdefault(who, Spent(cost=start))
+        spent = self._spent(who, model)
         spent.cells += 1
         stored = self._stored(request.key, accept)
         if stored is not None:
@@ -249,7 +210,7 @@ class Session:
             ended = await self._asked(client, request, accept, invalid_retries, count)
             return ended._replace(who=who)
 
-        count = functools.partial(self._count, spent, model)
+        count = functools.partial(spent.add, model)
         if apart:
             return _answer(await asked(), paid)
         # By whom, too: what one judge cannot take another may, by rules that are not sent.
@@ -266,6 +227,9 @@ class Session:
             ended = ended._replace(replies=())
         return _answer(ended, paid)
 
+    def _spent(self, who: str, model: Model) -> Spent:
+        return self.spent.setdefault(who, Spent.on(model))
+
     async def _asked(
         self,
         client: ChatClient,
@@ -278,14 +242,9 @@ class Session:
         replies: list[ChatReply] = []
         asking: ChatRequest = request
         while True:
-            if request.endpoint in self._closed:
-                return Ended(None, None, tuple(replies), self._closed[request.endpoint])
             try:
-                reply = await client.complete(asking)
+                reply = await self._connections.send(client, asking)
             except ChatError as exc:
-                if exc.kind in (schema.AUTH, schema.QUOTA):
-                    # It will be so for every row: nothing more is sent there in this run.
-                    self._closed[request.endpoint] = exc
                 return Ended(None, None, tuple(replies), exc)
             replies.append(reply)
             count(reply, len(replies))
@@ -299,6 +258,58 @@ class Session:
                 continue
             self._store(request.key, reply)
             return Ended(value, reply, tuple(replies), None)
+
+    async def send(
+        self, who: str, model: Model, make: Callable[[Endpoint], ModelRequest[AnyReply]]
+    ) -> AnyReply:
+        """The reply to one request that is neither stored nor shared here.
+
+        Args:
+            who: Evaluator that asks, for what was spent.
+            model: Which model.
+            make: Makes the request.
+
+        Raises:
+            ChatError: There is no reply.
+        """
+        endpoint, client = self._connections.to(model)
+        reply = await self._connections.send(client, make(endpoint))
+        self._spent(who, model).add(model, reply)
+        return reply
+
+    def embeddings(self, embedder: Embedder) -> Embeddings:
+        """What embeds for this run; the same for equal embedders.
+
+        Raises:
+            MissingExtraError: It is the local model, which is not installed.
+        """
+        model = embedder.served
+        # A function by identity: it may be neither hashable nor comparable.
+        key = (model or id(embedder.model), embedder.batch_size, embedder.dimensions)
+        if key not in self._embeddings:
+            self._embeddings[key] = Embeddings(
+                self._source(embedder, model),
+                self._store_of_vectors,
+                counts=lambda who: None if model is None else self._spent(who, model),
+                failure=self._failure,
+            )
+        return self._embeddings[key]
+
+    def _source(self, embedder: Embedder, model: Model | None) -> VectorSource:
+        if model is not None:
+            self.connect(model)
+            return ServerVectors(embedder, model, self.send, self._concurrency)
+        if embedder.model is None:
+            return LocalVectors(embedder)
+        assert callable(embedder.model)  # noqa: S101 - what Embedder has seen to
+        return CalledVectors(embedder, embedder.model, self._concurrency)
+
+    def _vector_table(self) -> VectorTable | None:
+        return None if self._cache is None else self._cache.vectors()
+
+    def _without_vectors(self, exc: sqlite3.Error) -> None:
+        if self._cache is not None:
+            self._without_cache(self._cache.unusable(exc))
 
     def _stored(self, key: str, accept: Callable[[ChatReply], Any]) -> Answer | None:
         """The answer on disk, if it is one by today's rules: not all of them are in the key."""
@@ -330,24 +341,9 @@ class Session:
         except CacheError as exc:
             self._without_cache(exc)
 
-    @staticmethod
-    def _count(spent: Spent, model: Model, reply: ChatReply, attempt: int) -> None:
-        """Count a reply when it comes: whoever asked may be gone when the question ends."""
-        usage = reply.usage
-        spent.calls += 1
-        spent.reasked += attempt > 1
-        spent.prompt_tokens += usage.prompt_tokens or 0
-        spent.completion_tokens += usage.completion_tokens or 0
-        spent.cached_tokens += usage.cached_tokens or 0
-        cost = model.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
-        spent.cost = None if cost is None or spent.cost is None else spent.cost + cost
-        if reply.model and len(spent.models) < _MOST_MODELS:
-            spent.models.add(reply.model)
-
     async def close(self) -> None:
         """End what is still being asked, and close all connections."""
         await self._sharing.close()
         self._ended.close()
-        for client in self._opened:
-            with contextlib.suppress(Exception):  # one that fails must not keep the others open
-                await client.close()
+        self._store_of_vectors.close()
+        await self._connections.close()

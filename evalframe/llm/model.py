@@ -15,6 +15,7 @@ from evalframe.core.errors import listed, nearest
 from evalframe.llm.providers import PROVIDERS, Provider
 
 STRUCTURED = ("json_schema", "json_object", "tool", "guided_choice", "grammar")
+_PATHS = ("/chat/completions", "/embeddings")
 PRICES = ("input", "cached_input", "output")
 
 
@@ -23,7 +24,7 @@ class Endpoint:
     """A model at an address.
 
     Attributes:
-        base_url: Address that "/chat/completions" is added to.
+        base_url: Address that "/chat/completions" or "/embeddings" is added to.
         model: The model's name there.
         api_key_env: Variable that holds the key, None where none is sent.
         structured: How constraints are sent.
@@ -41,7 +42,7 @@ class ModelError(ValueError):
 
 @dataclass(frozen=True)
 class Model:
-    """A model behind an OpenAI-compatible chat completions endpoint.
+    """A model behind an OpenAI-compatible endpoint: chat completions, or embeddings.
 
     Keys are never part of it: `api_key_env` names the environment variable that holds one,
     and it is read when a request is sent.
@@ -49,8 +50,8 @@ class Model:
     Args:
         name: "<provider>/<model>", such as "openai/gpt-5-mini" or "ollama/llama3.2". With
             `base_url` the provider may be any word.
-        base_url: Address of the endpoint, up to and without "/chat/completions". A provider's
-            key is then only sent if `api_key_env` names it.
+        base_url: Address of the endpoint, up to and without "/chat/completions" or
+            "/embeddings". A provider's key is then only sent if `api_key_env` names it.
         api_key_env: Name of the environment variable with the key.
         rpm: Most requests per minute.
         tpm: Most tokens per minute, prompt and completion.
@@ -191,7 +192,7 @@ def as_model(given: Any) -> Model:
 
 
 def _is_address(given: Any) -> bool:
-    if not isinstance(given, str) or given.rstrip("/").endswith("/chat/completions"):
+    if not isinstance(given, str) or given.rstrip("/").endswith(_PATHS):
         return False
     return given.startswith(("http://", "https://"))
 
@@ -203,7 +204,7 @@ def _problem(model: Model) -> str | None:
     if model.base_url is not None and not _is_address(model.base_url):
         return (
             "base_url must be an address such as 'http://127.0.0.1:8080/v1', without "
-            f"'/chat/completions', not {model.base_url!r}."
+            f"{' or '.join(map(repr, _PATHS))}, not {model.base_url!r}."
         )
     limits = {"rpm": model.rpm, "tpm": model.tpm}
     wrong = [n for n, v in limits.items() if v is not None and (type(v) is not int or v < 1)]

@@ -19,8 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from evalframe.core import schema
-from evalframe.llm.chat import ChatError, ChatReply, ChatRequest
-from evalframe.llm.completion import reply_of
+from evalframe.llm.chat import AnyReply, ChatError, ModelRequest
 from evalframe.llm.model import Endpoint
 
 _KEY_LIKE = re.compile(
@@ -89,8 +88,8 @@ class OpenAIClient:
             omitted: Any = dict.fromkeys(_TELEMETRY, openai.Omit())
             self._client._custom_headers = omitted  # noqa: SLF001 - there is no other way to them
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """The completion.
+    async def complete(self, request: ModelRequest[AnyReply]) -> AnyReply:
+        """The reply.
 
         Raises:
             ChatError: There is none; keys are taken out of its message.
@@ -101,9 +100,7 @@ class OpenAIClient:
         try:
             # The client's own timeout begins anew with every piece of the response.
             async with asyncio.timeout(self._timeout):
-                response = await self._client.post(
-                    "/chat/completions", body=body, cast_to=self._response
-                )
+                response = await self._client.post(request.path, body=body, cast_to=self._response)
                 content = response.content
         except openai.APIStatusError as exc:
             raise self._status_error(exc) from None
@@ -129,21 +126,21 @@ class OpenAIClient:
             raise ChatError(schema.CONNECTION, message, retryable=True) from None
         return self._reply(content, request, hold(response.headers))
 
-    def _reply(self, content: bytes, request: ChatRequest, hold_s: float | None) -> ChatReply:
+    def _reply(
+        self, content: bytes, request: ModelRequest[AnyReply], hold_s: float | None
+    ) -> AnyReply:
         try:
-            reply = reply_of(content, request.body)
+            reply = request.read(content)
         except ValueError:
             # Cleaned before it is cut: half a key is no longer found.
             shown = self._clean(content[:_LONGEST_SHOWN].decode("utf-8", "replace"))[:200]
-            message = f"the server answered what is no chat completion: {shown!r}"
+            message = f"the server answered what is no {request.expected}: {shown!r}"
             raise ChatError(schema.SERVER_ERROR, message, retryable=True) from None
-        text, refusal = (self._without_key(said) for said in (reply.text, reply.refusal))
-        return replace(reply, text=text, refusal=refusal, hold=hold_s)
+        return replace(reply.cleaned(self._without_key), hold=hold_s)
 
-    def _without_key(self, said: str | None) -> str | None:
+    def _without_key(self, said: str) -> str:
         """A server may say back what it was sent."""
-        known = said is not None and self._key != _NO_KEY and self._key in said
-        return said.replace(self._key, "[key]") if known and said is not None else said
+        return said if self._key == _NO_KEY else said.replace(self._key, "[key]")
 
     def _status_error(self, exc: Any) -> ChatError:
         status = exc.status_code
@@ -167,7 +164,7 @@ class OpenAIClient:
 
     def _clean(self, text: str) -> str:
         """The text without this client's key, nor anything that looks like one."""
-        text = self._without_key(text) or ""
+        text = self._without_key(text)
         text = _KEY_LIKE.sub("[key]", " ".join(text.split()))
         return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
 

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 
 from evalframe.core import schema
 from evalframe.core.call_info import current_call
-from evalframe.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest
+from evalframe.llm.chat import AnyReply, ChatClient, ChatError, ModelRequest
 
 # A refusal without Retry-After: wait this long, doubled at each further one in a row.
 FIRST_PAUSE_S = 1.0
@@ -220,15 +220,16 @@ class LimitedClient:
         self._limits = limits
         self._clock = clock
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """The completion, after waiting for the limits; the wait counts in no timeout.
+    async def complete(self, request: ModelRequest[AnyReply]) -> AnyReply:
+        """The reply, after waiting for the limits; the wait counts in no timeout.
 
         Raises:
             ChatError: As the client inside.
         """
         limits = self._limits
+        tokens = request.tokens
         with current_call().clock.paused():
-            await limits.enter(request.tokens)
+            await limits.enter(tokens)
         sent_at = self._clock()
         counted: int | None = None
         try:
@@ -246,4 +247,4 @@ class LimitedClient:
                 limits.pause(reply.hold)
             return reply
         finally:
-            limits.leave(guessed=request.tokens, counted=counted)
+            limits.leave(guessed=tokens, counted=counted)

@@ -15,7 +15,7 @@ import random
 from collections.abc import Awaitable, Callable
 
 from evalframe.core import schema
-from evalframe.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest
+from evalframe.llm.chat import AnyReply, ChatClient, ChatError, ModelRequest
 
 FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0
@@ -50,8 +50,8 @@ class RetryingClient:
         self._sleep = sleep
         self._rng = rng
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """The completion, at the first attempt that gives one.
+    async def complete(self, request: ModelRequest[AnyReply]) -> AnyReply:
+        """The reply, at the first attempt that gives one.
 
         Raises:
             ChatError: The last failure.

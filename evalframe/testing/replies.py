@@ -13,7 +13,7 @@ Logprobs = Sequence[tuple[str, Mapping[str, float]]]
 
 _COMPLETION = "chat.completion"
 _CREATED = 1_700_000_000
-_LETTERS_PER_TOKEN = 4
+LETTERS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,8 +218,8 @@ def _token(token: str, alternatives: Mapping[str, float]) -> dict[str, Any]:
 def _usage(body: Mapping[str, Any], request: Request) -> dict[str, Any]:
     message = json.dumps(body["choices"][0]["message"], ensure_ascii=False)
     counted = {
-        "prompt_tokens": 1 + len(request.text_of()) // _LETTERS_PER_TOKEN,
-        "completion_tokens": 1 + len(message) // _LETTERS_PER_TOKEN,
+        "prompt_tokens": 1 + len(request.text_of()) // LETTERS_PER_TOKEN,
+        "completion_tokens": 1 + len(message) // LETTERS_PER_TOKEN,
         **body["usage"],
     }
     return {"total_tokens": counted["prompt_tokens"] + counted["completion_tokens"], **counted}

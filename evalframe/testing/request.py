@@ -49,6 +49,12 @@ class Request:
         """The text of the system messages."""
         return self.text_of("system", "developer")
 
+    @property
+    def texts(self) -> list[str]:
+        """The texts to be embedded; empty if there are none."""
+        found = self.body.get("input")
+        return [found] if isinstance(found, str) else list(map(str, found or []))
+
     def text_of(self, *roles: str) -> str:
         """The text of the messages with these roles, one per line; of all without any."""
         return "\n".join(

@@ -113,13 +113,23 @@ def test_tokens_are_guessed_from_the_text_and_the_limit():
 def test_reply_comes_back_from_its_text():
     """Everything is kept but the server's wish to be left alone, which is of its moment."""
     reply = ChatReply(
-        "é\u2028 <b>", None, "stop", Usage(3, 4, 1), "m-1", [{"token": "a", "logprob": -0.5}], 2.0
+        "é\u2028 <b>",
+        finish_reason="stop",
+        usage=Usage(3, 4, 1),
+        model="m-1",
+        logprobs=[{"token": "a", "logprob": -0.5}],
+        hold=2.0,
     )
 
     back = ChatReply.from_json(reply.to_json())
 
     assert back == ChatReply(
-        "é\u2028 <b>", None, "stop", Usage(3, 4, 1), "m-1", [{"token": "a", "logprob": -0.5}], None
+        "é\u2028 <b>",
+        finish_reason="stop",
+        usage=Usage(3, 4, 1),
+        model="m-1",
+        logprobs=[{"token": "a", "logprob": -0.5}],
+        hold=None,
     )
 
 

@@ -96,7 +96,13 @@ def test_completion_becomes_a_reply(answered):
 
     tops = [{"token": t, "logprob": p, "bytes": None} for t, p in (("yes", -0.1), ("no", -2.5))]
     token = {"token": "yes", "logprob": -0.1, "bytes": None, "top_logprobs": tops}
-    assert reply == ChatReply("yes é", None, "stop", Usage(9, 4, 8), "some-model", [token], None)
+    assert reply == ChatReply(
+        "yes é",
+        finish_reason="stop",
+        usage=Usage(9, 4, 8),
+        model="some-model",
+        logprobs=[token],
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,184 @@
+"""What the evaluators of similarity have in common: texts in pairs, in blocks of bounded size.
+
+Owns   which rows have something to compare, and the cells of those that have not.
+Leaves vectors to llm/embeddings.py, the comparison to each evaluator.
+
+Pair       the texts of one row
+Embedded   the base class
+cosines    of vectors, exactly 1 for equal ones
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from evalframe.core.cells import CellColumns
+from evalframe.core.records import Cell
+from evalframe.evaluators.base import Evaluator
+from evalframe.evaluators.compared import NO_REFERENCE, is_list, needs_text, not_text, values
+from evalframe.evaluators.normalize import skipped, text_of
+from evalframe.llm.connect import Session
+from evalframe.llm.embedder import Embedder, as_embedder
+from evalframe.llm.embeddings import Embeddings
+
+EMPTY_TEXT = "empty text"
+ZERO_VECTOR = "zero vector: it has no direction to compare"
+
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+# Of vectors with 3,072 numbers these take 100 MB.
+_MOST_PIECES = 8192
+_MOST_ROWS = 4096
+# Less than what is lost where vectors are kept as float32.
+_ROUNDING = 1e-9
+
+
+class Pair(NamedTuple):
+    """What is compared on one row; no text of it is blank.
+
+    Attributes:
+        output: The text that is judged.
+        references: The texts it is held against; at least one.
+        places: Where each of them stands in the row's list, from 1; empty without a list.
+    """
+
+    output: str
+    references: tuple[str, ...]
+    places: tuple[int, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of them."""
+        return (self.output, *self.references)
+
+
+class Embedded(Evaluator):
+    """An evaluator that compares `output` with `dataset_output` by vectors."""
+
+    vectorized: ClassVar[bool] = True
+    extra_needed: ClassVar[str] = "local"
+
+    embedder: Embedder
+
+    def _set_up(self, embedder: Any, name: str | None, threshold: float | None) -> None:
+        self.embedder = as_embedder(embedder)
+        self.name = name or ""
+        self.threshold = threshold
+
+    def requirements(self) -> str | None:
+        """What is missing before it can embed: the local model, an address or a key."""
+        return self.embedder.requirements()
+
+    def check_types(self, types: Mapping[str, pa.DataType | None]) -> str | None:
+        """Output and reference must be text; a list of texts will do as reference."""
+        wanted = types.get("dataset_output")
+        if wanted is not None and is_list(wanted):
+            types = {**types, "dataset_output": wanted.value_type}
+        return needs_text("output", types) or needs_text("dataset_output", types)
+
+    async def evaluate(self, output: pd.Series, dataset_output: pd.Series) -> CellColumns:
+        """What a run calls is made by `opened`.
+
+        Raises:
+            TypeError: It was called outside a run.
+        """
+        del output, dataset_output
+        message = f"{self.name!r} runs inside run_experiment; it cannot be called alone."
+        raise TypeError(message)
+
+    def opened(self, session: Session, *, details: bool) -> Callable[..., Any]:
+        """The call for one run: columns in, cells out."""
+        del details
+        return functools.partial(self._judged, session.embeddings(self.embedder))
+
+    async def _judged(
+        self, embeddings: Embeddings, output: pd.Series, dataset_output: pd.Series
+    ) -> CellColumns:
+        further = self.result_fields(details=False)
+        made = [CellColumns.of([], further)]
+        for rows in self._blocks(output, dataset_output):
+            pairs = [row for row in rows if isinstance(row, Pair)]
+            compared = iter(await self._compared(embeddings, pairs) if pairs else ())
+            cells = [next(compared) if isinstance(row, Pair) else row for row in rows]
+            made.append(CellColumns.of(cells, further))
+        names = made[0].arrays
+        return CellColumns(
+            {name: pa.concat_arrays([part.arrays[name] for part in made]) for name in names}
+        )
+
+    def _blocks(self, output: pd.Series, dataset_output: pd.Series) -> Iterator[list[Pair | Cell]]:
+        """Consecutive rows: as many as need no more than so many vectors, and at least one."""
+        block: list[Pair | Cell] = []
+        seen: set[str] = set()
+        room = _MOST_PIECES
+        for start in range(0, len(output), _MOST_ROWS):
+            rows = slice(start, start + _MOST_ROWS)
+            columns = (values(output.iloc[rows]), values(dataset_output.iloc[rows]))
+            for row in map(pair_of, *columns):
+                new = {t for t in row.texts if t not in seen} if isinstance(row, Pair) else ()
+                needed = sum(map(self._pieces, new))
+                if block and (needed > room or len(block) == _MOST_ROWS):
+                    yield block
+                    block, room = [], _MOST_PIECES
+                    seen.clear()
+                    needed = sum(map(self._pieces, row.texts)) if isinstance(row, Pair) else 0
+                seen.update(row.texts if isinstance(row, Pair) else ())
+                room -= needed
+                block.append(row)
+        if block:
+            yield block
+
+    @abstractmethod
+    def _pieces(self, text: str) -> int:
+        """How many vectors a text takes."""
+
+    @abstractmethod
+    async def _compared(self, embeddings: Embeddings, pairs: Sequence[Pair]) -> list[Cell]:
+        """The cells of some pairs."""
+
+
+def pair_of(output: Any, reference: Any) -> Pair | Cell:
+    """What there is to compare on a row, or the cell of a row without.
+
+    Of a list of references those that are blank are left out.
+    """
+    many = isinstance(reference, (list, tuple))
+    given = list(reference) if many else [reference]
+    if reference is None or not given:
+        return skipped(NO_REFERENCE)
+    for text in given:
+        if not isinstance(text, str):
+            return not_text("dataset_output", text)
+    kept = [(place, text_of(text)) for place, text in enumerate(given, 1) if text.strip()]
+    if not kept:
+        return skipped(EMPTY_TEXT)
+    if output is None:
+        return Cell(score=0.0)
+    if not isinstance(output, str):
+        return not_text("output", output)
+    if not output.strip():
+        return skipped(EMPTY_TEXT)
+    places, references = zip(*kept, strict=True)
+    return Pair(text_of(output), references, places if many else ())
+
+
+def cosines(products: Numbers, squares: Numbers) -> Numbers:
+    """Cosines in [-1, 1]; NaN where one of two vectors is all zeros.
+
+    Args:
+        products: Dot products.
+        squares: For each, the product of the two squared lengths.
+    """
+    found = np.full(products.shape, np.nan)
+    np.divide(products, np.sqrt(squares), out=found, where=squares > 0)
+    # Equal vectors are equal, whatever the order in which their products are summed up.
+    found[found > 1 - _ROUNDING] = 1.0
+    found[found < _ROUNDING - 1] = -1.0
+    return found

@@ -1,0 +1,58 @@
+"""Texts in pieces: words, or sentences, each with the place where it stands.
+
+The rules are simple and the same for every language. A word is a run of letters, digits and
+underscores, with an apostrophe or a hyphen inside ("don't", "well-known"); a text without any is
+taken by its other signs ("?!"). A sentence ends with a line break, with a Chinese or Japanese
+full stop, question or exclamation mark, or with ".", "!", "?" or an ellipsis before white space
+("e.g. this" is two).
+"""
+
+from __future__ import annotations
+
+import re
+
+Spans = list[tuple[int, int]]
+
+_WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
+_SIGN = re.compile(r"[^\w\s]")
+_MARKS = r".!?\u2026"
+_QUOTES = r"\"'\u201d\u2019)\]"
+_WIDE_MARKS = r"\u3002\uff01\uff1f"
+_WIDE_QUOTES = r"\u201d\u2019\u300d\u300f\uff09"
+# Not from the middle of "....": each run of marks is looked at once.
+_END = re.compile(
+    rf"(?<![{_MARKS}])[{_MARKS}]++[{_QUOTES}]*+(?=\s)"
+    rf"|[{_WIDE_MARKS}]++[{_WIDE_QUOTES}]*+"
+    r"|[\r\n]++"
+)
+
+
+def words(text: str) -> Spans:
+    """[start, end) of each word; of a text that is not blank there is at least one.
+
+    Examples:
+        >>> from evalframe.evaluators.pieces import words
+        >>> words("Don't stop!")
+        [(0, 5), (6, 10)]
+    """
+    found = [match.span() for match in _WORD.finditer(text)]
+    return found or [match.span() for match in _SIGN.finditer(text)]
+
+
+def sentences(text: str) -> Spans:
+    """[start, end) of each sentence, without white space around it; none is blank.
+
+    Examples:
+        >>> from evalframe.evaluators.pieces import sentences
+        >>> [text[a:b] for text in ["It is 1.5 m. Why?  Who knows"] for a, b in sentences(text)]
+        ['It is 1.5 m.', 'Why?', 'Who knows']
+    """
+    ends = [match.end() for match in _END.finditer(text)]
+    spans = []
+    for start, end in zip([0, *ends], [*ends, len(text)], strict=True):
+        part = text[start:end]
+        bare = part.strip()
+        if bare:
+            begins = start + part.index(bare)
+            spans.append((begins, begins + len(bare)))
+    return spans
