@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.records import Cell
 from evalframe.evaluators.base import Evaluator
@@ -63,6 +64,7 @@ class Embedded(Evaluator):
     """An evaluator that compares `output` with `dataset_output` by vectors."""
 
     vectorized: ClassVar[bool] = True
+    gives: ClassVar[tuple[str, ...]] = (schema.SCORE,)
     extra_needed: ClassVar[str] = "local"
 
     embedder: Embedder

@@ -110,7 +110,7 @@ class Contains(_TextVerdict):
     @property
     def function(self) -> Callable[..., Any]:
         """With a text of its own it reads the output only."""
-        return self.against_reference if self.text is None else self.evaluate
+        return self.against_reference if self.text is None else super().evaluate
 
     def check_types(self, types: Mapping[str, pa.DataType | None]) -> str | None:
         """Output and reference must be text; a list of texts will do as reference."""
@@ -118,6 +118,12 @@ class Contains(_TextVerdict):
         if wanted is not None and is_list(wanted):
             types = {**types, "dataset_output": wanted.value_type}
         return needs_text("output", types) or needs_text("dataset_output", types)
+
+    def evaluate(self, output: pd.Series, dataset_output: pd.Series | None = None) -> Any:
+        """The verdicts of whole columns; of its own text where there are no references."""
+        if dataset_output is None:
+            return super().evaluate(output)
+        return self.against_reference(output, dataset_output)
 
     def against_reference(self, output: pd.Series, dataset_output: pd.Series) -> Any:
         """The verdicts of whole columns, each row with its own reference."""

@@ -58,7 +58,7 @@ def _problem(value: Any) -> str | None:
     """Why a value is not JSON, None if it is."""
     try:
         if isinstance(value, str):
-            _DECODER.decode(value)
+            _parse(value)
         else:
             _check(value)
     except RecursionError:
@@ -66,6 +66,13 @@ def _problem(value: Any) -> str | None:
     except ValueError as exc:
         return str(exc)
     return None
+
+
+def _parse(text: str) -> None:
+    if text.startswith("\ufeff"):
+        message = "Unexpected UTF-8 BOM"
+        raise json.JSONDecodeError(message, text, 0)
+    _DECODER.decode(text)
 
 
 def _check(value: Any) -> None:
