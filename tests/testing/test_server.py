@@ -401,7 +401,10 @@ def test_body_without_length_is_refused():
     """A chunked body is answered with an error that says what is missing."""
     with testing.ChatServer() as server:
         connection = connect(server)
-        connection.request("POST", PATH, iter([b"{}"]), encode_chunked=True)
+        # The head alone: the server may close before a body could be written.
+        connection.putrequest("POST", PATH)
+        connection.putheader("Transfer-Encoding", "chunked")
+        connection.endheaders()
         status = connection.getresponse().status
         connection.close()
 
