@@ -305,6 +305,33 @@ def test_a_column_of_weights_warns_of_keys_that_no_row_has():
     assert cell(ef.JsonDiff(), {"a": 1}, None, {"q": 1})["error"] == NO_REFERENCE
 
 
+def test_rows_with_weights_that_look_alike_are_not_taken_for_each_other():
+    """True equals 1 in Python, but a bool is no weight; nor is Python's spelling of a dict."""
+    weights = [{"a": 1}, {"a": True}, "{'a': 1}", None, "None", {"a": 1}]
+
+    found = cells(ef.JsonDiff(), [{"a": 1}] * 6, [{"a": 1}] * 6, weights)
+
+    assert found["score"] == [1.0, None, None, 1.0, None, 1.0]
+
+
+def test_thousands_of_different_weights_are_each_their_rows_own():
+    """Also of what no row has; a weight that Python cannot write fails its row."""
+    weights = [{"a": n / 3000, "b": 1.0, f"q{n % 2}": 1} for n in range(3000)]
+    outputs = [{"a": 0, "b": 1, f"q{n % 2}" if n % 2 else "x": 1} for n in range(3000)]
+    references = [{"a": 1, "b": 1} for n in range(3000)]
+
+    with pytest.warns(UserWarning, match="no row has: 'q0'"):
+        found = cells(
+            ef.JsonDiff(),
+            [*outputs, {"a": 1}],
+            [*references, {"a": 1}],
+            [*weights, {"a": 10**5000}],
+        )
+
+    assert found["score"][:-1] == pytest.approx([1 / (n / 3000 + 2) for n in range(3000)])
+    assert found["error"][-1].startswith("invalid_result: The weight of 'a' is")
+
+
 def test_weights_given_when_made_leave_the_column_alone():
     """An empty dict is given, too."""
     frame = pd.DataFrame(
