@@ -42,6 +42,7 @@ def loaded(tmp_path_factory):
         "polars",
         "pyarrow.dataset",
         "pyarrow.parquet",
+        "rapidfuzz",
         "tqdm",
     ],
 )

@@ -69,9 +69,10 @@ class Place(dict[str | int, "Place"]):
         full: That member with the score 1.0.
         root: The place of the whole value.
         made: How many places were made below it, if it is the root.
+        used: Whether a score was made with it, if it is the root.
     """
 
-    __slots__ = ("full", "made", "own", "path", "root", "title", "weights", "where")
+    __slots__ = ("full", "made", "own", "path", "root", "title", "used", "weights", "where")
 
     def __init__(
         self, weights: Weights, path: str = "", own: float = 1.0, root: Place | None = None
@@ -86,6 +87,7 @@ class Place(dict[str | int, "Place"]):
         self.full = f"{self.title}1.0"
         self.root = self if root is None else root
         self.made = 0
+        self.used = False
 
     def __missing__(self, key: str | int) -> Place:
         """Make the place below."""

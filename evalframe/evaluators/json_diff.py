@@ -40,6 +40,7 @@ LISTS = ("penalise", "zip")
 NOTHING_COUNTS = "no key has a weight above 0"
 
 _PARTS = (dict, list, tuple)
+_MOST_WEIGHTS = 1000
 
 
 class JsonDiff(Evaluator):
@@ -166,26 +167,18 @@ class JsonDiff(Evaluator):
         """The cells of whole columns, with the weights of each row."""
         if weights is None:
             return self._cells(output, dataset_output, itertools.repeat(Place(UNWEIGHTED)))
-        noted = _Noted()
-        cells = self._cells(output, dataset_output, self._of_rows(values(weights)), noted)
-        self._warn_of(noted.unseen - noted.seen)
+        rows = _RowWeights(self.nested_weight)
+        cells = self._cells(output, dataset_output, rows.places(values(weights)))
+        self._warn_of(rows.unseen())
         return cells
 
     def by_own_weights(self, output: pd.Series, dataset_output: pd.Series) -> CellColumns:
         """The cells of whole columns, all with the weights that it was made with."""
-        weights = read_weights(self.weights, nested=self.nested_weight)
-        cells = self._cells(output, dataset_output, itertools.repeat(Place(weights)))
-        if cells.arrays[schema.SCORE].null_count < len(cells):
-            self._warn_of(weights.paths(unseen=True))
+        place = Place(read_weights(self.weights, nested=self.nested_weight))
+        cells = self._cells(output, dataset_output, itertools.repeat(place))
+        if place.used:
+            self._warn_of(place.weights.paths(unseen=True))
         return cells
-
-    def _of_rows(self, given: list[Any]) -> Iterator[Place | str]:
-        """The weights of each row, or what is wrong with them."""
-        for value in given:
-            try:
-                yield Place(row_weights(value, nested=self.nested_weight))
-            except WeightsError as exc:
-                yield str(exc)
 
     def _warn_of(self, unseen: Iterable[str]) -> None:
         paths = sorted(unseen)
@@ -204,11 +197,7 @@ class JsonDiff(Evaluator):
         return similarity
 
     def _cells(
-        self,
-        outputs: pd.Series,
-        references: pd.Series,
-        places: Iterable[Place | str],
-        noted: _Noted | None = None,
+        self, outputs: pd.Series, references: pd.Series, places: Iterable[Place | str]
     ) -> CellColumns:
         comparer = Comparer(
             similarity=self._similarity(),
@@ -227,8 +216,6 @@ class JsonDiff(Evaluator):
             explanations.append(row[1])
             by_key.append(row[2])
             errors.append(row[3])
-            if noted is not None and row[0] is not None:
-                noted.add(place)
         empty = nulls(len(found), schema.TEXT)
         return CellColumns(
             {
@@ -249,17 +236,48 @@ def _texts(column: list[str | None]) -> pa.Array:
         return pa.array([text and text_of(text) for text in column], schema.TEXT)
 
 
-class _Noted:
-    """The weighted keys that occurred, and those that did not, of all rows so far."""
+class _RowWeights:
+    """The weights of rows: made once for all rows that have the same ones."""
 
-    def __init__(self) -> None:
-        self.seen: set[str] = set()
-        self.unseen: set[str] = set()
+    def __init__(self, nested: str) -> None:
+        self._nested = nested
+        self._known: dict[str, Place | str] = {}
+        self._seen: set[str] = set()
+        self._unseen: set[str] = set()
 
-    def add(self, place: Place | str) -> None:
-        if isinstance(place, Place):
-            self.seen.update(place.weights.paths(unseen=False))
-            self.unseen.update(place.weights.paths(unseen=True))
+    def places(self, given: list[Any]) -> Iterator[Place | str]:
+        """The place of each row's value with its weights, or what is wrong with these."""
+        for value in given:
+            try:
+                # Not the value, of which True, 1 and 1.0 are equal.
+                spelling = repr(value)
+            except (ValueError, RecursionError):  # a huge integer, or nested too deeply
+                yield self._made(value)
+                continue
+            place = self._known.get(spelling)
+            if place is None:
+                if len(self._known) >= _MOST_WEIGHTS:
+                    self._forget()
+                place = self._known[spelling] = self._made(value)
+            yield place
+
+    def unseen(self) -> set[str]:
+        """The paths of the keys that have a weight on some row, and are on none."""
+        self._forget()
+        return self._unseen - self._seen
+
+    def _made(self, value: Any) -> Place | str:
+        try:
+            return Place(row_weights(value, nested=self._nested))
+        except WeightsError as exc:
+            return str(exc)
+
+    def _forget(self) -> None:
+        for place in self._known.values():
+            if isinstance(place, Place) and place.used:
+                self._seen.update(place.weights.paths(unseen=False))
+                self._unseen.update(place.weights.paths(unseen=True))
+        self._known.clear()
 
 
 # Score, explanation, scores by key, and error of one row.
@@ -273,9 +291,12 @@ def _judged(comparer: Comparer, found: Any, wanted: Any, place: Place | str) -> 
     if isinstance(place, str):
         return _failed(place)
     try:
-        return _compared(comparer, found, wanted, place)
+        row = _compared(comparer, found, wanted, place)
     except RecursionError:
         return _failed("output and dataset_output are nested too deeply to be compared")
+    if row[0] is not None:
+        place.used = True
+    return row
 
 
 def _failed(message: str) -> _Row:

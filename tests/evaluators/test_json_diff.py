@@ -1,5 +1,6 @@
 """JsonDiff: how alike two JSON values are, held against a plain recursion of its own."""
 
+import copy
 import json
 import math
 import sys
@@ -15,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evalframe as ef
+from evalframe.evaluators.json_compare import Comparer, Place, same_text
+from evalframe.evaluators.json_weights import read_weights
 
 NAN, INF = float("nan"), float("inf")
 NO_REFERENCE = "skipped: no reference"
@@ -110,6 +113,19 @@ def test_a_sum_is_recursive_and_counts_what_is_given_only():
     inner = 0.25 / 0.75
     middle = (0.25 + 1 + 0.75 * inner) / 2
     assert score(output, reference, weights=weights) == pytest.approx(middle / 1.5)
+
+
+@pytest.mark.parametrize(
+    ("output", "reference"),
+    [
+        pytest.param({"a": 1, "b": 2}, {"a": 1}, id="extra"),
+        pytest.param({"a": 1}, {"a": 1, "b": 2}, id="missing"),
+        pytest.param({"a": 1, "b": 2}, {"a": 1, "b": -2}, id="wrong"),
+    ],
+)
+def test_a_key_weighs_the_same_whichever_side_has_it(output, reference):
+    """Missing, extra and wrong alike: 1 of 1.5."""
+    assert score(output, reference, weights={"b": 0.5}) == pytest.approx(1 / 1.5)
 
 
 def test_an_empty_dict_of_weights_says_nothing():
@@ -287,6 +303,33 @@ def test_a_column_of_weights_warns_of_keys_that_no_row_has():
     with pytest.warns(UserWarning, match="no row has: 'q'"):
         cells(ef.JsonDiff(), [{"a": 1}, {"a": 1}, {"b": 1}], [{"a": 1}] * 3, rows)
     assert cell(ef.JsonDiff(), {"a": 1}, None, {"q": 1})["error"] == NO_REFERENCE
+
+
+def test_rows_with_weights_that_look_alike_are_not_taken_for_each_other():
+    """True equals 1 in Python, but a bool is no weight; nor is Python's spelling of a dict."""
+    weights = [{"a": 1}, {"a": True}, "{'a': 1}", None, "None", {"a": 1}]
+
+    found = cells(ef.JsonDiff(), [{"a": 1}] * 6, [{"a": 1}] * 6, weights)
+
+    assert found["score"] == [1.0, None, None, 1.0, None, 1.0]
+
+
+def test_thousands_of_different_weights_are_each_their_rows_own():
+    """Also of what no row has; a weight that Python cannot write fails its row."""
+    weights = [{"a": n / 3000, "b": 1.0, f"q{n % 2}": 1} for n in range(3000)]
+    outputs = [{"a": 0, "b": 1, f"q{n % 2}" if n % 2 else "x": 1} for n in range(3000)]
+    references = [{"a": 1, "b": 1} for n in range(3000)]
+
+    with pytest.warns(UserWarning, match="no row has: 'q0'"):
+        found = cells(
+            ef.JsonDiff(),
+            [*outputs, {"a": 1}],
+            [*references, {"a": 1}],
+            [*weights, {"a": 10**5000}],
+        )
+
+    assert found["score"][:-1] == pytest.approx([1 / (n / 3000 + 2) for n in range(3000)])
+    assert found["error"][-1].startswith("invalid_result: The weight of 'a' is")
 
 
 def test_weights_given_when_made_leave_the_column_alone():
@@ -540,15 +583,19 @@ def test_lone_surrogates_in_json_text_come_out_as_replacement_characters():
     assert found["explanation"] == "$.\ufffd: '\\udc80' is not 'a'"
 
 
-def test_many_different_keys_are_not_kept():
-    """What is remembered of keys does not grow with the rows; the scores are the same."""
-    values = [{f"key{n}": {f"inner{n}": n}} for n in range(12_000)]
-    weights = {"key0": {"inner0": 0.5}, "key11999": 0.5}
+def test_what_is_remembered_of_keys_does_not_grow_with_the_rows():
+    """Keys are the user's data; what is forgotten is found out again."""
+    comparer = Comparer(similarity=same_text, relative=True, penalise=True)
+    weights = read_weights({"key0": {"inner0": 0.5}, "key29999": 0.5}, nested="sum")
+    place = Place(weights)
 
-    found = cells(ef.JsonDiff(weights), values, values)
+    rows = [{f"key{n}": {f"inner{n}": n}} for n in range(30_000)]
+    found = {comparer.score(row, row, place) for row in rows}
 
-    assert set(found["score"]) == {1.0}
-    assert found["by_key"][-1] == '{"key11999": 1.0, "key11999.inner11999": 1.0}'
+    assert found == {1.0}
+    assert comparer.by_key == '{"key29999": 1.0, "key29999.inner29999": 1.0}'
+    assert len(place) <= 10_000
+    assert list(weights.paths(unseen=True)) == []
 
 
 def test_texts_against_numbers_are_refused_before_the_run():
@@ -663,10 +710,12 @@ values = st.recursive(
 numbers = st.sampled_from([0, 0.25, 0.5, 1])
 levels = st.dictionaries(keys, numbers, max_size=3)
 weightings = st.dictionaries(keys, numbers | levels | st.dictionaries(keys, levels, max_size=2))
-related = values.flatmap(
-    lambda value: st.tuples(
-        st.just(value), values | st.just(json.loads(json.dumps(value))) | st.just({"a": value})
-    )
+mappings = st.dictionaries(keys, values | st.dictionaries(keys, leaves), max_size=4)
+related = (
+    st.tuples(mappings, mappings)
+    | values.flatmap(lambda value: st.tuples(st.just(value), st.just({"a": value})))
+    | values.flatmap(lambda value: st.tuples(st.just(value), st.just(copy.deepcopy(value))))
+    | st.tuples(values, values)
 )
 
 

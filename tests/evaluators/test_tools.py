@@ -249,6 +249,14 @@ def test_malformed_calls_fail_their_own_row(called, message):
     assert pd.Series(found["error"][1:2]).str.contains(message).all()
 
 
+@pytest.mark.parametrize("called", [[""], ["a", ""], "", ["a", None], [{}]])
+def test_malformed_names_fail_where_arguments_are_not_compared(called):
+    """A list of nothing but texts is no exception."""
+    found = cell(ef.ToolCalls("set"), called, ["a"])
+
+    assert (found["score"], found["error"].partition(":")[0]) == (None, "invalid_result")
+
+
 def test_malformed_arguments_do_not_matter_where_they_are_not_compared():
     """They are not read."""
     assert scores([{"name": "f", "args": "{"}], ["f"]) == [1, 1, 1]
