@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,6 +33,7 @@ from evalframe.evaluators.json_weights import (
     row_weights,
 )
 from evalframe.evaluators.normalize import text_of
+from evalframe.llm.connect import Session
 
 STRINGS = ("levenshtein", "exact")
 NUMBERS = ("relative", "exact")
@@ -165,25 +167,46 @@ class JsonDiff(Evaluator):
         self, output: pd.Series, dataset_output: pd.Series, weights: pd.Series | None = None
     ) -> CellColumns:
         """The cells of whole columns, with the weights of each row."""
+        return self._by_rows(warn, output, dataset_output, weights)
+
+    def by_own_weights(self, output: pd.Series, dataset_output: pd.Series) -> CellColumns:
+        """The cells of whole columns, all with the weights that it was made with."""
+        return self._by_own(warn, output, dataset_output)
+
+    def opened(self, session: Session, *, details: bool) -> Callable[..., Any]:
+        """The same in a run, at whose end the user is told of weights for keys that no row has."""
+        del details
+        return functools.partial(
+            self._by_rows if self.weights is None else self._by_own, session.note
+        )
+
+    def _by_rows(
+        self,
+        tell: Callable[[str], None],
+        output: pd.Series,
+        dataset_output: pd.Series,
+        weights: pd.Series | None = None,
+    ) -> CellColumns:
         if weights is None:
             return self._cells(output, dataset_output, itertools.repeat(Place(UNWEIGHTED)))
         rows = _RowWeights(self.nested_weight)
         cells = self._cells(output, dataset_output, rows.places(values(weights)))
-        self._warn_of(rows.unseen())
+        self._tell_of(tell, rows.unseen())
         return cells
 
-    def by_own_weights(self, output: pd.Series, dataset_output: pd.Series) -> CellColumns:
-        """The cells of whole columns, all with the weights that it was made with."""
+    def _by_own(
+        self, tell: Callable[[str], None], output: pd.Series, dataset_output: pd.Series
+    ) -> CellColumns:
         place = Place(read_weights(self.weights, nested=self.nested_weight))
         cells = self._cells(output, dataset_output, itertools.repeat(place))
         if place.used:
-            self._warn_of(place.weights.paths(unseen=True))
+            self._tell_of(tell, place.weights.paths(unseen=True))
         return cells
 
-    def _warn_of(self, unseen: Iterable[str]) -> None:
+    def _tell_of(self, tell: Callable[[str], None], unseen: Iterable[str]) -> None:
         paths = sorted(unseen)
         if paths:
-            warn(
+            tell(
                 f"JsonDiff {self.name!r} has weights for keys that no row has: {listed(paths)}. "
                 "Check their spelling: keys that are not named weigh 1.0."
             )
