@@ -21,7 +21,7 @@ from evalframe.core.cells import CellColumns
 from evalframe.core.records import Cell
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.chunks import ChunkError, Passage, passages_of
-from evalframe.evaluators.compared import failed, is_list, is_text, values
+from evalframe.evaluators.compared import failed, is_text, item_type, values
 from evalframe.evaluators.normalize import skipped
 
 NO_RELEVANT = "no relevant contexts"
@@ -104,10 +104,7 @@ class _Ranking(Evaluator):
 
 def _passage_type(column: pa.DataType | None) -> pa.DataType | None:
     """The type of a column's texts or ids, None where it is not known."""
-    if column is not None and is_list(column):
-        column = column.value_type
-    if column is not None and pa.types.is_dictionary(column):
-        column = column.value_type
+    column = item_type(column)
     if column is not None and pa.types.is_struct(column):
         place = column.get_field_index("document")
         return column.field(place).type if place >= 0 else column
