@@ -188,13 +188,14 @@ class PrecisionAtK(_Ranking):
     def __init__(self, k: int, *, name: str | None = None, threshold: float | None = None) -> None:
         """See the class."""
         _check_k(k, optional=False)
-        self.k = self.ranks = k
+        # Twice: of `k` a type checker knows only that it may be None in other classes.
+        self.k = self._ranks = k
         self.name = name or ""
         self.threshold = threshold
 
     def _score(self, gains: Sequence[float], ideal: Sequence[float]) -> float:
         del ideal
-        return _hits(gains) / self.ranks
+        return _hits(gains) / self._ranks
 
 
 class RecallAtK(_Ranking):
