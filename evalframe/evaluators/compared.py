@@ -55,6 +55,13 @@ def is_list(kind: pa.DataType | None) -> bool:
     return kind is not None and any(test(kind) for test in tests)
 
 
+def item_type(kind: pa.DataType | None) -> pa.DataType | None:
+    """The type of one item: of a list that of its items, of dictionary codes that of the values."""
+    if kind is not None and is_list(kind):
+        kind = kind.value_type
+    return kind.value_type if kind is not None and pa.types.is_dictionary(kind) else kind
+
+
 def text_against_other(output: pa.DataType | None, reference: pa.DataType | None) -> str | None:
     """What to say when one of two types is text and the other can never equal a text."""
     if output is None or reference is None or is_text(output) == is_text(reference):

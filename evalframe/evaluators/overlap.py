@@ -57,8 +57,6 @@ def common_order(found: Sequence[Hashable], wanted: Sequence[Hashable]) -> int:
     A row of the usual table is kept as the bits of an integer, and found from the one before by
     one addition (Hyyro 2004, "Bit-parallel LCS-length computation revisited").
     """
-    if len(wanted) > len(found):
-        found, wanted = wanted, found
     carries = [0] * len(found)
     return sum(
         _block(found, wanted[start : start + _BLOCK], carries)

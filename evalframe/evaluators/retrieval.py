@@ -22,7 +22,7 @@ from evalframe.core.cells import CellColumns
 from evalframe.core.records import Cell
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.chunks import ChunkError, Passage, passages_of
-from evalframe.evaluators.compared import failed, is_list, is_text, values
+from evalframe.evaluators.compared import failed, is_text, item_type, values
 from evalframe.evaluators.normalize import skipped
 
 NO_RELEVANT = "no relevant contexts"
@@ -106,10 +106,7 @@ class _Ranking(Evaluator):
 
 def _passage_type(column: pa.DataType | None) -> pa.DataType | None:
     """The type of a column's texts or ids, None where it is not known."""
-    if column is not None and is_list(column):
-        column = column.value_type
-    if column is not None and pa.types.is_dictionary(column):
-        column = column.value_type
+    column = item_type(column)
     if column is not None and pa.types.is_struct(column):
         place = column.get_field_index("document")
         return column.field(place).type if place >= 0 else column
@@ -193,13 +190,14 @@ class PrecisionAtK(_Ranking):
     def __init__(self, k: int, *, name: str | None = None, threshold: float | None = None) -> None:
         """See the class."""
         _check_k(k, optional=False)
-        self.k = self.ranks = k
+        # Twice: of `k` a type checker knows only that it may be None in other classes.
+        self.k = self._ranks = k
         self.name = name or ""
         self.threshold = threshold
 
     def _score(self, gains: Sequence[float], ideal: Sequence[float]) -> float:
         del ideal
-        return _hits(gains) / self.ranks
+        return _hits(gains) / self._ranks
 
 
 class RecallAtK(_Ranking):

@@ -22,8 +22,8 @@ from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.compared import (
     NO_REFERENCE,
     arrow,
-    is_list,
     is_text,
+    item_type,
     needs_text,
     not_text,
     values,
@@ -142,10 +142,8 @@ class PairScore(Evaluator):
 
     def check_types(self, types: Mapping[str, pa.DataType | None]) -> str | None:
         """Output and reference must be text; a list of texts will do as reference."""
-        wanted = types.get("dataset_output")
-        if wanted is not None and is_list(wanted):
-            types = {**types, "dataset_output": wanted.value_type}
-        return needs_text("output", types) or needs_text("dataset_output", types)
+        reference = {"dataset_output": item_type(types.get("dataset_output"))}
+        return needs_text("output", types) or needs_text("dataset_output", reference)
 
     def evaluate(self, output: pd.Series, dataset_output: pd.Series) -> CellColumns:
         """The scores of whole columns."""

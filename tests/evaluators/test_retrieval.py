@@ -3,6 +3,7 @@
 import math
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import evalframe as ef
@@ -246,6 +247,25 @@ def test_columns_that_can_never_be_passages_are_refused_before_the_run(
 
     with pytest.raises(ef.ExperimentError, match=problem):
         ef.run_experiment(frame, evaluators=[evaluator], progress=False)
+
+
+@every
+@pytest.mark.parametrize(
+    ("passages", "kind"),
+    [
+        pytest.param([7, 8], pa.large_list(pa.int32()), id="large-list"),
+        pytest.param([7, 8], pa.list_(pa.uint64(), 2), id="fixed-size-list"),
+        pytest.param(["a", "b"], pa.list_(pa.dictionary(pa.int32(), pa.string())), id="codes"),
+    ],
+)
+def test_lists_are_passages_in_every_arrow_type(evaluator, passages, kind):
+    """Dictionary codes included."""
+    found = pd.Series(pd.arrays.ArrowExtensionArray(pa.array([passages]).cast(kind)))
+    frame = pd.DataFrame({"retrieval_context": found, "context": [passages]})
+
+    scored = ef.run_experiment(frame, evaluators=[evaluator], progress=False)
+
+    assert scored[f"eval.{evaluator.name}.score"][0] > 0
 
 
 @every

@@ -4,11 +4,13 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import sacrebleu
 
 import evalframe as ef
 
+coded = pa.dictionary(pa.int32(), pa.string())
 EVERY = [ef.TokenF1(), ef.Levenshtein(), ef.Rouge("rougeL"), ef.Bleu(), ef.Chrf()]
 every = pytest.mark.parametrize("evaluator", EVERY, ids=[one.name for one in EVERY])
 
@@ -187,6 +189,27 @@ def test_columns_that_can_never_be_text_are_refused_before_the_run(
 
     with pytest.raises(ef.ExperimentError, match=problem):
         ef.run_experiment(frame, evaluators=[evaluator], progress=False)
+
+
+@every
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_(pa.string()),
+        pa.large_list(pa.large_string()),
+        pa.list_(coded),
+        pa.list_(pa.string(), 2),
+    ],
+    ids=str,
+)
+def test_lists_of_texts_are_references_in_every_arrow_type(evaluator, kind):
+    """Dictionary codes included."""
+    references = pd.Series(pd.arrays.ArrowExtensionArray(pa.array([["x", "a b"]]).cast(kind)))
+    frame = pd.DataFrame({"output": ["a b"], "dataset_output": references})
+
+    scored = ef.run_experiment(frame, evaluators=[evaluator], progress=False)
+
+    assert scored[f"eval.{evaluator.name}.score"].tolist() == [1.0]
 
 
 @every
