@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -219,6 +220,7 @@ class Judge(Evaluator):
         """What condition and prompt see, or the cell of a row that has nothing to see."""
         return values
 
+    @abstractmethod
     def _question(self, item: dict[str, Any]) -> Question | Cell:
         """The question, or the cell of a row that is not asked about.
 
@@ -226,7 +228,6 @@ class Judge(Evaluator):
             NullFieldError: The prompt would print a null.
             FieldError: The prompt reads what is not there.
         """
-        raise NotImplementedError
 
     def preview(
         self,

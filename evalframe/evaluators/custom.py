@@ -46,7 +46,8 @@ class CustomEval(Judge):
             the row, as of `.bind`), or the name of a column that holds a dict per row. If not
             given it is the column `variables` where the data has one (and no field is called
             so, or bound), else each field binds like an evaluator's parameter. The output of a
-            task, and a column of contexts, take the place of what such a dict holds.
+            task, a column of contexts, and fields that are bound take the place of what the dict
+            holds.
         model: "<provider>/<model>", or an `ef.Model`.
         system_prompt: Template for a first message, in the same style.
         inference_args: Further fields of the request, such as {"temperature": 0}.
@@ -136,7 +137,8 @@ class CustomEval(Judge):
         fields = super()._fields(namespace)
         if not self._in_one_column(namespace):
             return fields
-        inside = [field for field in self._found if not _is_apart(field, namespace)]
+        apart = {field for field in self._found if _is_apart(field, namespace)} | {*self.bindings}
+        inside = [field for field in self._found if field not in apart]
         return [_HELD, *(field for field in fields if field not in inside)]
 
     def _sources(self, namespace: Namespace) -> Mapping[str, Any]:

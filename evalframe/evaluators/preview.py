@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ from evalframe.core.reading import source_values
 from evalframe.core.records import Cell
 from evalframe.core.run_info import remembered
 from evalframe.data.dataset import Dataset
+from evalframe.evaluators.normalize import text_of
 
 if TYPE_CHECKING:
     from evalframe.evaluators.asking import Judge, Question
@@ -43,7 +45,7 @@ def preview(judge: Judge, dataset: Any, n: int, roles: dict[str, Any]) -> pd.Dat
     ]
     call = binding.caller(judge.rendered)
     records = zip(*columns, strict=True) if columns else ((),) * len(rows)
-    shown = [call(*values) for values in records]
+    shown = [_shown(call, values) for values in records]
     made = {
         "messages": as_objects([_messages(judge, found) for found in shown]),
         "response_schema": as_objects(
@@ -58,6 +60,14 @@ def preview(judge: Judge, dataset: Any, n: int, roles: dict[str, Any]) -> pd.Dat
         ),
     }
     return pd.DataFrame(made, index=rows.index)
+
+
+def _shown(call: Callable[..., Question | Cell], values: Sequence[Any]) -> Question | Cell:
+    try:
+        return call(*values)
+    except Exception as exc:  # noqa: BLE001 - a path that ends early, or a user's bound function
+        message = text_of(f"{type(exc).__name__}: {exc}")
+        return Cell(error=schema.error_text(schema.EXCEPTION, message))
 
 
 def _messages(judge: Judge, found: Question | Cell) -> list[dict[str, str]] | None:

@@ -65,7 +65,7 @@ class ListReading:
     def _count_problem(self, found: Mapping[str, Any]) -> str | None:
         for name, items in found.items():
             if self._count is not None and isinstance(items, list) and len(items) != self._count:
-                return f"the reply has {len(items)} {name}; {self._count} were asked for"
+                return f"the reply has {len(items)} {name}, not {self._count}"
         return None
 
 

@@ -156,12 +156,23 @@ def test_the_column_of_variables_can_be_bound(correct):
     assert asked(correct, [{"text": json.dumps(ROW)}], judge) == ["Q: 1+1? A: 2"]
 
 
-def test_a_field_that_is_bound_is_read_from_the_row(correct):
-    """Then all of them are, though there is a column of variables."""
+def test_a_bound_field_is_read_from_the_row_as_all_are_then(correct):
+    """Though there is a column of variables, which nobody named."""
     judge = judge_of(correct).bind(output="answer")
 
     assert asked(correct, [{"variables": ROW, "question": "q", "answer": "a"}], judge) == [
         "Q: q A: a"
+    ]
+
+
+@pytest.mark.parametrize("field", ["output", "contexts"])
+def test_a_bound_field_takes_the_place_of_a_key_of_the_column_that_was_named(correct, field):
+    """The others are read from its dicts."""
+    inner = {"output": "o", "contexts": ["c"]}
+    judge = judge_of(correct, "{output} {contexts}", "held").bind(**{field: "other"})
+
+    assert asked(correct, [{"held": inner, "other": ["x"]}], judge) == [
+        '["x"] ["c"]' if field == "output" else 'o ["x"]'
     ]
 
 

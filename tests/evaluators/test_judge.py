@@ -796,6 +796,17 @@ def test_preview_reads_the_columns_that_a_run_would_read(serve):
         assert judge.preview(given)["messages"][0] == [{"role": "user", "content": "x?"}]
 
 
+def test_preview_shows_where_a_bound_path_or_function_fails():
+    """On that row alone, as the run would."""
+    judge = judge_of().bind(output="a.b")
+    shown = judge.preview([{"a": {"b": "x"}}, {"a": {"c": "x"}}])
+
+    assert shown["messages"][0] == [{"role": "user", "content": "x?"}]
+    assert shown["error"][1] == (
+        "exception: PathNotFoundError: the path 'a.b' ends before 'b': it has the keys 'c'"
+    )
+
+
 def test_preview_names_a_field_that_binds_to_nothing():
     """Like the run itself."""
     with pytest.raises(ef.ExperimentError, match="judge 'j': field 'outputs' binds to nothing"):

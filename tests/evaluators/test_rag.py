@@ -614,14 +614,14 @@ def test_a_null_that_another_prompt_prints_is_not_printed(serve):
 # Replies.
 
 INVALID = [
-    pytest.param("context_precision", verdicts(), "0 verdicts; 1 were asked for", id="too-few"),
-    pytest.param("context_precision", verdicts("yes", "no"), "2 verdicts; 1 were", id="too-many"),
+    pytest.param("context_precision", verdicts(), "0 verdicts, not 1", id="too-few"),
+    pytest.param("context_precision", verdicts("yes", "no"), "2 verdicts, not 1", id="too-many"),
     pytest.param("context_precision", verdicts("Yes"), "'Yes' is not one of", id="case"),
     pytest.param("context_precision", verdicts("idk"), "'idk' is not one of", id="unknown"),
     pytest.param("context_precision", reply({"verdicts": [1]}), "1 is not of type", id="bits"),
     pytest.param("context_precision", reply({"verdicts": "yes"}), "not of type", id="no-list"),
     pytest.param("context_precision", reply([]), "a JSON list, not an object", id="list"),
-    pytest.param("hallucination", verdicts("yes", "yes"), "2 verdicts; 1 were", id="contexts"),
+    pytest.param("hallucination", verdicts("yes", "yes"), "2 verdicts, not 1", id="contexts"),
     pytest.param("hallucination", reply("yes"), "not a JSON object", id="prose"),
     pytest.param("faithfulness", statements("maybe"), "'maybe' is not one of", id="maybe"),
     pytest.param("faithfulness", reply({}), "'statements' is a required", id="no-statements"),
@@ -692,6 +692,32 @@ def test_a_cached_reply_gives_the_same_cells(serve, tmp_path):
     assert values(first, judge.name, "score") == [1.0, 0.5]
     pd.testing.assert_frame_equal(first, second)
     assert server.calls == 1
+
+
+def test_a_task_makes_what_is_judged(serve):
+    """Not the column of that name, of which there is none."""
+    server = serve(statements("yes"))
+    rows = [{"input": "Where is Rome?"}, {"input": "And Oslo?"}]
+    judge = judge_of(server, "answer_relevancy")
+    scored = ef.run_experiment(rows, lambda input: None if "Oslo" in input else "Italy", [judge])
+
+    assert values(scored, "answer_relevancy", "error") == [None, "skipped: output is null"]
+    assert 'Answer: "Italy"' in server.requests[0].prompt
+
+
+def test_examples_are_judged_as_they_are(serve):
+    """By their fields' names, with thresholds."""
+    server = serve([statements("yes", "idk"), statements("yes", "no", "no")])
+    examples = [
+        ef.Example(input="q", actual_output="a", retrieval_context=["c", "d"]),
+        ef.Example(input="q", actual_output="b", retrieval_context=["c"]),
+        ef.Example(input="q", actual_output="b"),
+    ]
+    judge = judge_of(server, "faithfulness", threshold=0.5)
+    scored = ef.run_experiment(examples, evaluators=[judge], concurrency=1)
+
+    assert values(scored, "faithfulness", "score") == [1.0, pytest.approx(1 / 3), None]
+    assert pa.array(scored.evals.passed["faithfulness"]).to_pylist() == [True, False, None]
 
 
 # Declarations.
