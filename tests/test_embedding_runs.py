@@ -9,7 +9,9 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import tracemalloc
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -169,6 +171,24 @@ def test_more_texts_than_a_block_holds_are_all_compared(serve):
     assert scores_and_errors(scored) == pytest.approx(expected, abs=CLOSE)
     assert len(sent(server)) == 9_003
     assert usage_of(scored)["shared"] == 0
+
+
+def test_vectors_of_a_long_run_are_not_all_in_memory():
+    """160 MB of them here, of which no more than two blocks' are held at once."""
+    numbers = np.random.default_rng(0).normal(size=(128, 1024)).astype(np.float32)
+    texts = [f"text {number}" for number in range(40_000)]
+    rows = pd.DataFrame({"output": texts, "dataset_output": "reference"})
+    similarity = ef.SemanticSimilarity(lambda batch: numbers[: len(batch)])
+
+    tracemalloc.start()
+    try:
+        scored = ef.run_experiment(rows, evaluators=[similarity])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert scored["eval.semantic_similarity.score"].count() == 40_000
+    assert peak < 100e6
 
 
 def test_dimensions_are_asked_for(serve):

@@ -38,10 +38,12 @@ def loaded(tmp_path_factory):
         "duckdb",
         "jinja2",
         "matplotlib",
+        "onnxruntime",
         "openai",
         "polars",
         "pyarrow.dataset",
         "pyarrow.parquet",
+        "tokenizers",
         "tqdm",
     ],
 )

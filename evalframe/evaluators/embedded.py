@@ -25,7 +25,7 @@ from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.compared import NO_REFERENCE, is_list, needs_text, not_text, values
 from evalframe.evaluators.normalize import skipped, text_of
 from evalframe.llm.connect import Session
-from evalframe.llm.embedder import Embedder, as_embedder
+from evalframe.llm.embedder import Embedder, Embeds, as_embedder
 from evalframe.llm.embeddings import Embeddings
 
 EMPTY_TEXT = "empty text"
@@ -67,7 +67,7 @@ class Embedded(Evaluator):
 
     embedder: Embedder
 
-    def _set_up(self, embedder: Any, name: str | None, threshold: float | None) -> None:
+    def _set_up(self, embedder: Embeds, name: str | None, threshold: float | None) -> None:
         self.embedder = as_embedder(embedder)
         self.name = name or ""
         self.threshold = threshold

@@ -12,6 +12,7 @@ import numpy as np
 from evalframe.core.records import Cell
 from evalframe.evaluators.embedded import ZERO_VECTOR, Embedded, Pair, cosines
 from evalframe.evaluators.normalize import skipped
+from evalframe.llm.embedder import Embeds
 from evalframe.llm.embeddings import Embeddings, Found
 
 # Pairs at a time: in double precision they take some ten megabytes.
@@ -51,7 +52,7 @@ class SemanticSimilarity(Embedded):
 
     def __init__(
         self,
-        embedder: Any = None,
+        embedder: Embeds = None,
         *,
         name: str | None = None,
         threshold: float | None = None,

@@ -26,6 +26,8 @@ from evalframe.llm.onnx_model import Spans, loaded, local_problem
 _SERVER_BATCH = 128
 _LOCAL_BATCH = 32
 
+EmbedTexts = Callable[[list[str]], Any]
+
 
 @dataclass(frozen=True)
 class Embedder:
@@ -52,7 +54,7 @@ class Embedder:
         Embedder('openai/text-embedding-3-small', dimensions=256)
     """
 
-    model: str | Model | Callable[[list[str]], Any] | None = None
+    model: str | Model | EmbedTexts | None = None
     batch_size: int | None = None
     dimensions: int | None = None
 
@@ -101,11 +103,14 @@ class Embedder:
         return f"Embedder({', '.join(given)})"
 
 
+Embeds = str | Model | Embedder | EmbedTexts | None
+
+
 def _model_or_none(given: Any) -> Model | None:
     return given if isinstance(given, Model) else None
 
 
-def as_embedder(given: Any) -> Embedder:
+def as_embedder(given: Embeds) -> Embedder:
     """An embedder from what a user gave, or as it is.
 
     Raises:
@@ -188,9 +193,7 @@ class CalledVectors:
     lasting = False
     failure = schema.INVALID_RESULT
 
-    def __init__(
-        self, embedder: Embedder, function: Callable[[list[str]], Any], concurrency: int
-    ) -> None:
+    def __init__(self, embedder: Embedder, function: EmbedTexts, concurrency: int) -> None:
         """Remember what to call."""
         self.identity = f"function {id(function)}"
         self.batch_size = embedder.batch_size or _SERVER_BATCH
