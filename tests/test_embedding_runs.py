@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import evalframe as ef
-from evalframe.testing import embeddings, error, garbage, hang_up, label, torn
+from evalframe.testing import Faults, embeddings, error, garbage, hang_up, label, torn
 
 # Room for differences of float32 only.
 CLOSE = 1e-6
@@ -351,6 +351,20 @@ def test_failure_that_passes_costs_no_row(serve, status):
 
     assert scores_and_errors(scored) == pytest.approx([cosine(vector_of("a"), vector_of("b"))])
     assert server.calls == 2
+
+
+def test_faults_that_pass_leave_every_row_scored(serve):
+    """Refusals and errors of a bad day, on many batches at once."""
+    server = serve(Faults(rate_429=0.3, rate_500=0.2, retry_after=0.01, otherwise=VECTORS))
+    texts = [f"text {number}" for number in range(40)]
+
+    scored = ef.run_experiment(
+        frame(texts, texts), evaluators=[similar(server, batch_size=2, max_retries=20)]
+    )
+
+    assert scores_and_errors(scored) == [1.0] * 40
+    assert set(server.stats()["outcomes"]) == {"200", "429", "500"}
+    assert usage_of(scored)["calls"] == 20
 
 
 @pytest.mark.parametrize(

@@ -122,14 +122,13 @@ class Embedded(Evaluator):
             rows = slice(start, start + _MOST_ROWS)
             columns = (values(output.iloc[rows]), values(dataset_output.iloc[rows]))
             for row in map(pair_of, *columns):
-                new = {t for t in row.texts if t not in seen} if isinstance(row, Pair) else ()
-                needed = sum(map(self._pieces, new))
+                texts = set(row.texts) if isinstance(row, Pair) else set()
+                needed = sum(map(self._pieces, texts - seen))
                 if block and (needed > room or len(block) == _MOST_ROWS):
                     yield block
-                    block, room = [], _MOST_PIECES
-                    seen.clear()
-                    needed = sum(map(self._pieces, row.texts)) if isinstance(row, Pair) else 0
-                seen.update(row.texts if isinstance(row, Pair) else ())
+                    block, seen, room = [], set(), _MOST_PIECES
+                    needed = sum(map(self._pieces, texts))
+                seen |= texts
                 room -= needed
                 block.append(row)
         if block:

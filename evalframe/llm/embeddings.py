@@ -23,7 +23,7 @@ from evalframe.llm.embedder import LocalVectors, VectorSource
 from evalframe.llm.onnx_model import Spans
 from evalframe.llm.vectors import Vectors, VectorStore, unit
 
-# About 16,000 tokens: less than any server's limit for one request.
+# About 16,000 tokens of English, and four times as many of Chinese: servers take more at once.
 _MOST_CHARACTERS = 64_000
 # A model that is not there refuses everything: to send its texts one by one shows nothing new.
 _MOST_REFUSED_ALONE = 8

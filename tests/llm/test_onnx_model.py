@@ -202,8 +202,8 @@ def test_word_of_which_the_tokenizer_leaves_nothing_is_zeros(text):
 
 
 def test_odd_texts_are_compared():
-    """Emoji, control characters, a word of 10,000 letters, a text of 10,000 words."""
-    odd = ["🙂", "\x00", "a" * 10_000, "word " * 10_000, "e\u0301" * 50, "\u202eabc", "<b>{}%s"]
+    """Emoji, control characters, a word of 10,000 letters, a text of 1,000 words."""
+    odd = ["🙂", "\x00", "a" * 10_000, "word " * 1_000, "e\u0301" * 50, "\u202eabc", "<b>{}%s"]
     rows = [{"output": a, "dataset_output": b} for a in odd for b in (a, "cat")]
 
     scored = ef.run_experiment(rows, evaluators=[ef.SemanticSimilarity(), ef.BertScore()])

@@ -149,3 +149,30 @@ def test_closed_store_keeps_nothing_and_finds_nothing():
     store.keep({OTHER: ONE}, lasting=True)
 
     assert store.find([KEY, OTHER], lasting=True) == {}
+
+
+def test_vectors_are_stored_all_or_none(cache):
+    """A write that fails leaves no transaction behind that would block the next."""
+    table = cache.vectors()
+
+    with pytest.raises(sqlite3.IntegrityError):
+        table.put(1, {KEY: ONE.tobytes(), OTHER: None})
+
+    assert table.get([KEY, OTHER]) == {}
+    table.put(1, {KEY: ONE.tobytes()})
+    assert table.get([KEY]) == {KEY: (1, ONE.tobytes())}
+
+
+def test_where_no_file_can_be_written_nothing_is_kept(monkeypatch):
+    """The run goes on, and embeds again what it needs again."""
+
+    def fail(*_, **__):
+        message = "disk full"
+        raise sqlite3.OperationalError(message)
+
+    store = store_on(None)
+    monkeypatch.setattr(sqlite3, "connect", fail)
+
+    store.keep({KEY: ONE}, lasting=True)
+
+    assert store.find([KEY], lasting=True) == {}
