@@ -581,10 +581,12 @@ def test_functions_vectors_are_never_in_the_cache(tmp_path):
         pytest.param([[1.0]], "an array of shape (1, 1) for 2 texts", id="too-few"),
         pytest.param([1.0, 2.0], "an array of shape (2,) for 2 texts", id="flat"),
         pytest.param([[], []], "an array of shape (2, 0) for 2 texts", id="empty"),
-        pytest.param([["x"], ["y"]], "no array of numbers (list: could not convert", id="texts"),
+        pytest.param([["1"], ["2"]], "an array of <U1; it must be of numbers", id="texts"),
+        pytest.param([[1j], [2j]], "an array of complex128; it must be of numbers", id="complex"),
         pytest.param([[1.0], [1.0, 2.0]], "no array of numbers (list: setting", id="ragged"),
-        pytest.param(None, "an array of shape () for 2 texts", id="none"),
-        pytest.param([[10**400], [1]], "no array of numbers (list: int too large", id="huge"),
+        pytest.param(None, "an array of object; it must be of numbers", id="none"),
+        pytest.param(1.0, "an array of shape () for 2 texts", id="number"),
+        pytest.param([[10**400], [1]], "an array of object; it must be of numbers", id="huge"),
     ],
 )
 def test_what_is_no_array_of_vectors_fails_its_rows(returned, message):

@@ -30,13 +30,7 @@ from evalframe.llm.chat import (
     ModelRequest,
 )
 from evalframe.llm.connections import Connections
-from evalframe.llm.embedder import (
-    CalledVectors,
-    Embedder,
-    LocalVectors,
-    ServerVectors,
-    VectorSource,
-)
+from evalframe.llm.embedder import Embedder, source_of
 from evalframe.llm.embeddings import Embeddings
 from evalframe.llm.ended import Ended, EndedQuestions
 from evalframe.llm.model import Endpoint, Model
@@ -287,22 +281,15 @@ class Session:
         # A function by identity: it may be neither hashable nor comparable.
         key = (model or id(embedder.model), embedder.batch_size, embedder.dimensions)
         if key not in self._embeddings:
+            if model is not None:
+                self.connect(model)
             self._embeddings[key] = Embeddings(
-                self._source(embedder, model),
+                source_of(embedder, send=self.send, concurrency=self._concurrency),
                 self._store_of_vectors,
                 counts=lambda who: None if model is None else self._spent(who, model),
                 failure=self._failure,
             )
         return self._embeddings[key]
-
-    def _source(self, embedder: Embedder, model: Model | None) -> VectorSource:
-        if model is not None:
-            self.connect(model)
-            return ServerVectors(embedder, model, self.send, self._concurrency)
-        if embedder.model is None:
-            return LocalVectors(embedder)
-        assert callable(embedder.model)  # noqa: S101 - what Embedder has seen to
-        return CalledVectors(embedder, embedder.model, self._concurrency)
 
     def _vector_table(self) -> VectorTable | None:
         return None if self._cache is None else self._cache.vectors()

@@ -3,6 +3,7 @@
 Embedder         what a user writes: a model, a function, or neither for the local model
 VectorSource     what embeds a batch of texts, in one run
 ServerVectors, CalledVectors, LocalVectors    the three kinds of it
+source_of        Embedder -> VectorSource
 """
 
 from __future__ import annotations
@@ -217,10 +218,13 @@ class CalledVectors:
         else:
             found = await asyncio.to_thread(self._function, given)
         try:
-            made = np.array(found, dtype=np.float64)
+            made = np.array(found)
         except (TypeError, ValueError, OverflowError) as exc:
             message = f"the embedder gave no array of numbers ({type(found).__name__}: {exc})"
             raise CallError(schema.INVALID_RESULT, message) from None
+        if made.dtype.kind not in "fiub":
+            message = f"the embedder gave an array of {made.dtype}; it must be of numbers"
+            raise CallError(schema.INVALID_RESULT, message)
         if made.ndim != 2 or len(made) != len(texts) or not made.shape[1]:  # noqa: PLR2004 - texts and numbers
             message = (
                 f"the embedder gave an array of shape {made.shape} for {len(texts)} texts; it must "
@@ -251,3 +255,23 @@ class LocalVectors:
     async def words(self, texts: Sequence[str], spans: Sequence[Spans]) -> list[Any]:
         """For each text, one vector for each of its words as it stands there."""
         return await asyncio.to_thread(self._model.words, texts, spans)
+
+
+def source_of(embedder: Embedder, *, send: Sends, concurrency: int) -> VectorSource:
+    """What embeds for one run.
+
+    Args:
+        embedder: What the user wrote.
+        send: Sends requests for it.
+        concurrency: Most calls in flight.
+
+    Raises:
+        ModelError: An address or a key is missing.
+        MissingExtraError: It is the local model, which is not installed.
+    """
+    if embedder.served is not None:
+        return ServerVectors(embedder, embedder.served, send, concurrency)
+    if embedder.model is None:
+        return LocalVectors(embedder)
+    assert callable(embedder.model)  # noqa: S101 - what Embedder has seen to
+    return CalledVectors(embedder, embedder.model, concurrency)
