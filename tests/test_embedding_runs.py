@@ -417,6 +417,21 @@ def test_one_text_that_is_refused_costs_no_other(serve):
     assert server.calls == 11
 
 
+def test_server_that_takes_fewer_texts_at_once_is_given_fewer(serve):
+    """Some take no more than 32, and refuse the others whole."""
+
+    def script(request):
+        return error(413, "batch size > 8") if len(request.texts) > 8 else VECTORS(request)
+
+    server = serve(script)
+    texts = [f"text {number}" for number in range(32)]
+
+    scored = ef.run_experiment(frame(texts, texts), evaluators=[similar(server)])
+
+    assert scores_and_errors(scored) == [1.0] * 32
+    assert server.stats()["outcomes"] == {"200": 4, "413": 3}
+
+
 def test_model_that_refuses_everything_is_not_asked_text_by_text(serve):
     """After eight texts that were refused alone, and no answer, batches stay whole."""
     server = serve(error(404, "no such model"))

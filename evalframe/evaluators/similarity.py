@@ -22,7 +22,8 @@ _BLOCK = 1024
 class SemanticSimilarity(Embedded):
     """How alike `output` and `dataset_output` are in meaning: the cosine of their vectors.
 
-    The score is a.b / (|a| |b|), clipped to [0, 1]; the extra `cosine` is the same, not clipped.
+    The score is a.b / (|a| |b|), clipped to [0, 1]; the extra `cosine` is the same, not clipped;
+    there is no label.
     Vectors need not have length 1. Of a list of references the best one counts. A null reference
     is skipped, and so is a blank text on either side (it is never embedded) and a vector of
     zeros; a null output against a reference scores 0.0. Texts whose embedding failed fail with

@@ -46,7 +46,7 @@ class Embedder:
         dimensions: How many numbers a vector is to have, where the model can choose.
 
     Raises:
-        TypeError: `model` is neither.
+        TypeError: `model` is none of these.
         ValueError: An option is out of its domain.
 
     Examples:
@@ -60,7 +60,12 @@ class Embedder:
     dimensions: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
+        """Check the arguments.
+
+        Raises:
+            TypeError: `model` cannot embed.
+            ValueError: An option is out of its domain.
+        """
         model = self.model
         if model is not None and not isinstance(model, (str, Model)) and not callable(model):
             message = (
