@@ -507,6 +507,22 @@ def test_first_failure_ends_the_run_if_it_is_to(serve):
     assert caught.value.partial["eval.plain.score"].tolist() == [1.0]
 
 
+def test_nothing_is_sent_after_the_block_with_the_failure_that_ends_the_run(serve):
+    """Its rows have their cells; those of later blocks are not run."""
+    server = serve(lambda request: error(500, "oh") if "bad" in request.texts else VECTORS(request))
+    texts = ["bad", *(f"text {number}" for number in range(20_000))]
+
+    with pytest.raises(ef.CellError, match="row 0: server_error") as caught:
+        ef.run_experiment(frame(texts, texts), evaluators=[similar(server)], errors="raise")
+
+    cells = scores_and_errors(caught.value.partial)
+    # The batch of the 128 shortest texts failed.
+    assert cells[:128] == ["server_error: HTTP 500: oh"] * 128
+    assert cells[128:4000] == [1.0] * 3872
+    assert cells[-10_000:] == ["skipped: not run"] * 10_000
+    assert len(sent(server)) < 10_000
+
+
 # Functions.
 
 
@@ -529,7 +545,9 @@ class Lettered:
 
 
 FUNCTIONS = pytest.mark.parametrize(
-    "function", [letters, awaited, Lettered()], ids=["plain", "async", "object"]
+    "function",
+    [letters, awaited, Lettered(), lambda texts: awaited(texts)],  # noqa: PLW0108 - a plain one
+    ids=["plain", "async", "object", "plain-that-gives-an-awaitable"],
 )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.records import Cell
 from evalframe.evaluators.base import Evaluator
@@ -96,18 +97,29 @@ class Embedded(Evaluator):
     def opened(self, session: Session, *, details: bool) -> Callable[..., Any]:
         """The call for one run: columns in, cells out."""
         del details
-        return functools.partial(self._judged, session.embeddings(self.embedder))
+        embeddings = session.embeddings(self.embedder)
+        return functools.partial(self._judged, embeddings, session.ends_at_failure)
 
     async def _judged(
-        self, embeddings: Embeddings, output: pd.Series, dataset_output: pd.Series
+        self,
+        embeddings: Embeddings,
+        ends_at_failure: bool,  # noqa: FBT001 - bound by opened
+        output: pd.Series,
+        dataset_output: pd.Series,
     ) -> CellColumns:
+        """The cells of all rows; of the blocks after one that ends the run, none is begun."""
         further = self.result_fields(details=False)
         made = [CellColumns.of([], further)]
+        left = len(output)
         for rows in self._blocks(output, dataset_output):
             pairs = [row for row in rows if isinstance(row, Pair)]
             compared = iter(await self._compared(embeddings, pairs) if pairs else ())
             cells = [next(compared) if isinstance(row, Pair) else row for row in rows]
             made.append(CellColumns.of(cells, further))
+            left -= len(rows)
+            if ends_at_failure and any(c.error and schema.is_failure(c.error) for c in cells):
+                made.append(CellColumns.all_alike(left, schema.NOT_RUN, further))
+                break
         names = made[0].arrays
         return CellColumns(
             {name: pa.concat_arrays([part.arrays[name] for part in made]) for name in names}

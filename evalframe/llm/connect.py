@@ -125,6 +125,7 @@ class Session:
         rng: random.Random | None = None,
         client: Callable[[Model, Endpoint], ChatClient] | None = None,
         failure: Callable[[Exception], str] = _reraised,
+        ends_at_failure: bool = False,
     ) -> None:
         """Start with nothing connected.
 
@@ -136,6 +137,7 @@ class Session:
             rng: For the jitter of retries.
             client: Makes what sends; the openai client if not given.
             failure: The error cell of what a user's embedder raised; or raises it.
+            ends_at_failure: Whether the first failed cell ends the run.
         """
         self._concurrency = concurrency
         self._cache = cache
@@ -148,6 +150,7 @@ class Session:
         self._embeddings: dict[Any, Embeddings] = {}
         self._failure = failure
         self._occurrences: Counter[str] = Counter()
+        self.ends_at_failure = ends_at_failure
         self.spent: dict[str, Spent] = {}
         self.notes: dict[str, None] = {}
 

@@ -222,6 +222,7 @@ class CalledVectors:
             found = await self._function(given)
         else:
             found = await asyncio.to_thread(self._function, given)
+            found = await found if inspect.isawaitable(found) else found
         try:
             made = np.array(found)
         except (TypeError, ValueError, OverflowError) as exc:
