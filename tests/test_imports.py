@@ -38,11 +38,13 @@ def loaded(tmp_path_factory):
         "duckdb",
         "jinja2",
         "matplotlib",
+        "onnxruntime",
         "openai",
         "polars",
         "pyarrow.dataset",
         "pyarrow.parquet",
         "rapidfuzz",
+        "tokenizers",
         "tqdm",
     ],
 )

@@ -1,4 +1,4 @@
-"""What the judges of a frame's runs have cost."""
+"""What models have cost in a frame's runs."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ _COUNTS = (
 
 def usage(frame: pd.DataFrame) -> pd.DataFrame:
     """What models were asked, and what it cost: one row per judge, and one for a ChatTask.
+
+    An evaluator that embeds texts with a model has a row, too: there `cached` are the cells whose
+    texts all came from the cache, `shared` the others that needed no text of their own sent.
 
     Columns: `evaluator` ("<task>" for the task), `cells`, `calls` (requests that were answered),
     `cached` (cells answered from the cache), `shared` (cells answered by another cell's

@@ -44,7 +44,7 @@ class RunInfo:
         task_version: The mark its author gave it.
         partial: Whether the newest run was stopped before its end.
         versions: Packages of the newest run.
-        usage: Judge, or "<task>" -> what its newest run has cost.
+        usage: Evaluator that asks a model, or "<task>" -> what its newest run has cost.
     """
 
     experiment_name: str | None = None

@@ -44,7 +44,10 @@ class LocalRun:
         self.builder = builder
         self.tracebacks = Tracebacks()
         self.session = Session(
-            concurrency=plan.concurrency, cache=plan.cache, failure=self._failure_of_user
+            concurrency=plan.concurrency,
+            cache=plan.cache,
+            failure=self._failure_of_user,
+            ends_at_failure=plan.stop_at_failure,
         )
         self.pump = Pump(plan, inputs, builder, self.tracebacks, self.session, progress=progress)
         self._has_driver = plan.task is not None or bool(plan.apart())

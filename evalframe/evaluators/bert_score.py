@@ -12,6 +12,7 @@ from evalframe.core.records import Cell
 from evalframe.evaluators.embedded import ZERO_VECTOR, Embedded, Numbers, Pair, cosines
 from evalframe.evaluators.normalize import json_of, skipped
 from evalframe.evaluators.pieces import Spans, sentences, words
+from evalframe.llm.embedder import Embeds
 from evalframe.llm.embeddings import Embeddings
 from evalframe.llm.vectors import Vectors
 
@@ -79,7 +80,7 @@ class BertScore(Embedded):
 
     def __init__(
         self,
-        embedder: Any = None,
+        embedder: Embeds = None,
         *,
         level: str = "word",
         presence_threshold: float = 0.65,

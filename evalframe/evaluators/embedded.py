@@ -26,7 +26,7 @@ from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.compared import NO_REFERENCE, is_list, needs_text, not_text, values
 from evalframe.evaluators.normalize import skipped, text_of
 from evalframe.llm.connect import Session
-from evalframe.llm.embedder import Embedder, as_embedder
+from evalframe.llm.embedder import Embedder, Embeds, as_embedder
 from evalframe.llm.embeddings import Embeddings
 
 EMPTY_TEXT = "empty text"
@@ -69,7 +69,7 @@ class Embedded(Evaluator):
 
     embedder: Embedder
 
-    def _set_up(self, embedder: Any, name: str | None, threshold: float | None) -> None:
+    def _set_up(self, embedder: Embeds, name: str | None, threshold: float | None) -> None:
         self.embedder = as_embedder(embedder)
         self.name = name or ""
         self.threshold = threshold
@@ -98,18 +98,29 @@ class Embedded(Evaluator):
     def opened(self, session: Session, *, details: bool) -> Callable[..., Any]:
         """The call for one run: columns in, cells out."""
         del details
-        return functools.partial(self._judged, session.embeddings(self.embedder))
+        embeddings = session.embeddings(self.embedder)
+        return functools.partial(self._judged, embeddings, session.ends_at_failure)
 
     async def _judged(
-        self, embeddings: Embeddings, output: pd.Series, dataset_output: pd.Series
+        self,
+        embeddings: Embeddings,
+        ends_at_failure: bool,  # noqa: FBT001 - bound by opened
+        output: pd.Series,
+        dataset_output: pd.Series,
     ) -> CellColumns:
+        """The cells of all rows; of the blocks after one that ends the run, none is begun."""
         further = self.result_fields(details=False)
         made = [CellColumns.of([], further)]
+        left = len(output)
         for rows in self._blocks(output, dataset_output):
             pairs = [row for row in rows if isinstance(row, Pair)]
             compared = iter(await self._compared(embeddings, pairs) if pairs else ())
             cells = [next(compared) if isinstance(row, Pair) else row for row in rows]
             made.append(CellColumns.of(cells, further))
+            left -= len(rows)
+            if ends_at_failure and any(c.error and schema.is_failure(c.error) for c in cells):
+                made.append(CellColumns.all_alike(left, schema.NOT_RUN, further))
+                break
         names = made[0].arrays
         return CellColumns(
             {name: pa.concat_arrays([part.arrays[name] for part in made]) for name in names}
@@ -124,14 +135,13 @@ class Embedded(Evaluator):
             rows = slice(start, start + _MOST_ROWS)
             columns = (values(output.iloc[rows]), values(dataset_output.iloc[rows]))
             for row in map(pair_of, *columns):
-                new = {t for t in row.texts if t not in seen} if isinstance(row, Pair) else ()
-                needed = sum(map(self._pieces, new))
+                texts = set(row.texts) if isinstance(row, Pair) else set()
+                needed = sum(map(self._pieces, texts - seen))
                 if block and (needed > room or len(block) == _MOST_ROWS):
                     yield block
-                    block, room = [], _MOST_PIECES
-                    seen.clear()
-                    needed = sum(map(self._pieces, row.texts)) if isinstance(row, Pair) else 0
-                seen.update(row.texts if isinstance(row, Pair) else ())
+                    block, seen, room = [], set(), _MOST_PIECES
+                    needed = sum(map(self._pieces, texts))
+                seen |= texts
                 room -= needed
                 block.append(row)
         if block:

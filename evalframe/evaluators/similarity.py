@@ -12,6 +12,7 @@ import numpy as np
 from evalframe.core.records import Cell
 from evalframe.evaluators.embedded import ZERO_VECTOR, Embedded, Pair, cosines
 from evalframe.evaluators.normalize import skipped
+from evalframe.llm.embedder import Embeds
 from evalframe.llm.embeddings import Embeddings, Found
 
 # Pairs at a time: in double precision they take some ten megabytes.
@@ -21,7 +22,8 @@ _BLOCK = 1024
 class SemanticSimilarity(Embedded):
     """How alike `output` and `dataset_output` are in meaning: the cosine of their vectors.
 
-    The score is a.b / (|a| |b|), clipped to [0, 1]; the extra `cosine` is the same, not clipped.
+    The score is a.b / (|a| |b|), clipped to [0, 1]; the extra `cosine` is the same, not clipped;
+    there is no label.
     Vectors need not have length 1. Of a list of references the best one counts. A null reference
     is skipped, and so is a blank text on either side (it is never embedded) and a vector of
     zeros; a null output against a reference scores 0.0. Texts whose embedding failed fail with
@@ -51,7 +53,7 @@ class SemanticSimilarity(Embedded):
 
     def __init__(
         self,
-        embedder: Any = None,
+        embedder: Embeds = None,
         *,
         name: str | None = None,
         threshold: float | None = None,

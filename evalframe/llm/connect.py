@@ -30,13 +30,7 @@ from evalframe.llm.chat import (
     ModelRequest,
 )
 from evalframe.llm.connections import Connections
-from evalframe.llm.embedder import (
-    CalledVectors,
-    Embedder,
-    LocalVectors,
-    ServerVectors,
-    VectorSource,
-)
+from evalframe.llm.embedder import Embedder, source_of
 from evalframe.llm.embeddings import Embeddings
 from evalframe.llm.ended import Ended, EndedQuestions
 from evalframe.llm.model import Endpoint, Model
@@ -131,6 +125,7 @@ class Session:
         rng: random.Random | None = None,
         client: Callable[[Model, Endpoint], ChatClient] | None = None,
         failure: Callable[[Exception], str] = _reraised,
+        ends_at_failure: bool = False,
     ) -> None:
         """Start with nothing connected.
 
@@ -142,6 +137,7 @@ class Session:
             rng: For the jitter of retries.
             client: Makes what sends; the openai client if not given.
             failure: The error cell of what a user's embedder raised; or raises it.
+            ends_at_failure: Whether the first failed cell ends the run.
         """
         self._concurrency = concurrency
         self._cache = cache
@@ -154,6 +150,7 @@ class Session:
         self._embeddings: dict[Any, Embeddings] = {}
         self._failure = failure
         self._occurrences: Counter[str] = Counter()
+        self.ends_at_failure = ends_at_failure
         self.spent: dict[str, Spent] = {}
         self.notes: dict[str, None] = {}
 
@@ -287,22 +284,15 @@ class Session:
         # A function by identity: it may be neither hashable nor comparable.
         key = (model or id(embedder.model), embedder.batch_size, embedder.dimensions)
         if key not in self._embeddings:
+            if model is not None:
+                self.connect(model)
             self._embeddings[key] = Embeddings(
-                self._source(embedder, model),
+                source_of(embedder, send=self.send, concurrency=self._concurrency),
                 self._store_of_vectors,
                 counts=lambda who: None if model is None else self._spent(who, model),
                 failure=self._failure,
             )
         return self._embeddings[key]
-
-    def _source(self, embedder: Embedder, model: Model | None) -> VectorSource:
-        if model is not None:
-            self.connect(model)
-            return ServerVectors(embedder, model, self.send, self._concurrency)
-        if embedder.model is None:
-            return LocalVectors(embedder)
-        assert callable(embedder.model)  # noqa: S101 - what Embedder has seen to
-        return CalledVectors(embedder, embedder.model, self._concurrency)
 
     def _vector_table(self) -> VectorTable | None:
         return None if self._cache is None else self._cache.vectors()

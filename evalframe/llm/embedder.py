@@ -3,6 +3,7 @@
 Embedder         what a user writes: a model, a function, or neither for the local model
 VectorSource     what embeds a batch of texts, in one run
 ServerVectors, CalledVectors, LocalVectors    the three kinds of it
+source_of        Embedder -> VectorSource
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from evalframe.llm.onnx_model import Spans, loaded, local_problem
 _SERVER_BATCH = 128
 _LOCAL_BATCH = 32
 
+EmbedTexts = Callable[[list[str]], Any]
+
 
 @dataclass(frozen=True)
 class Embedder:
@@ -43,7 +46,7 @@ class Embedder:
         dimensions: How many numbers a vector is to have, where the model can choose.
 
     Raises:
-        TypeError: `model` is neither.
+        TypeError: `model` is none of these.
         ValueError: An option is out of its domain.
 
     Examples:
@@ -52,12 +55,17 @@ class Embedder:
         Embedder('openai/text-embedding-3-small', dimensions=256)
     """
 
-    model: str | Model | Callable[[list[str]], Any] | None = None
+    model: str | Model | EmbedTexts | None = None
     batch_size: int | None = None
     dimensions: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
+        """Check the arguments.
+
+        Raises:
+            TypeError: `model` cannot embed.
+            ValueError: An option is out of its domain.
+        """
         model = self.model
         if model is not None and not isinstance(model, (str, Model)) and not callable(model):
             message = (
@@ -101,11 +109,14 @@ class Embedder:
         return f"Embedder({', '.join(given)})"
 
 
+Embeds = str | Model | Embedder | EmbedTexts | None
+
+
 def _model_or_none(given: Any) -> Model | None:
     return given if isinstance(given, Model) else None
 
 
-def as_embedder(given: Any) -> Embedder:
+def as_embedder(given: Embeds) -> Embedder:
     """An embedder from what a user gave, or as it is.
 
     Raises:
@@ -188,9 +199,7 @@ class CalledVectors:
     lasting = False
     failure = schema.INVALID_RESULT
 
-    def __init__(
-        self, embedder: Embedder, function: Callable[[list[str]], Any], concurrency: int
-    ) -> None:
+    def __init__(self, embedder: Embedder, function: EmbedTexts, concurrency: int) -> None:
         """Remember what to call."""
         self.identity = f"function {id(function)}"
         self.batch_size = embedder.batch_size or _SERVER_BATCH
@@ -213,11 +222,15 @@ class CalledVectors:
             found = await self._function(given)
         else:
             found = await asyncio.to_thread(self._function, given)
+            found = await found if inspect.isawaitable(found) else found
         try:
-            made = np.array(found, dtype=np.float64)
+            made = np.array(found)
         except (TypeError, ValueError, OverflowError) as exc:
             message = f"the embedder gave no array of numbers ({type(found).__name__}: {exc})"
             raise CallError(schema.INVALID_RESULT, message) from None
+        if made.dtype.kind not in "fiub":
+            message = f"the embedder gave an array of {made.dtype}; it must be of numbers"
+            raise CallError(schema.INVALID_RESULT, message)
         if made.ndim != 2 or len(made) != len(texts) or not made.shape[1]:  # noqa: PLR2004 - texts and numbers
             message = (
                 f"the embedder gave an array of shape {made.shape} for {len(texts)} texts; it must "
@@ -248,3 +261,23 @@ class LocalVectors:
     async def words(self, texts: Sequence[str], spans: Sequence[Spans]) -> list[Any]:
         """For each text, one vector for each of its words as it stands there."""
         return await asyncio.to_thread(self._model.words, texts, spans)
+
+
+def source_of(embedder: Embedder, *, send: Sends, concurrency: int) -> VectorSource:
+    """What embeds for one run.
+
+    Args:
+        embedder: What the user wrote.
+        send: Sends requests for it.
+        concurrency: Most calls in flight.
+
+    Raises:
+        ModelError: An address or a key is missing.
+        MissingExtraError: It is the local model, which is not installed.
+    """
+    if embedder.served is not None:
+        return ServerVectors(embedder, embedder.served, send, concurrency)
+    if embedder.model is None:
+        return LocalVectors(embedder)
+    assert callable(embedder.model)  # noqa: S101 - what Embedder has seen to
+    return CalledVectors(embedder, embedder.model, concurrency)

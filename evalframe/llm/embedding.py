@@ -2,8 +2,8 @@
 
 Source: https://platform.openai.com/docs/api-reference/embeddings
 
-Vectors are asked for as base64, which is a quarter of the JSON numbers' size and quicker to read;
-servers that do not know it send numbers, which are read as well.
+Vectors are asked for as base64, as the openai client does: it is a quarter of the JSON numbers'
+size and quicker to read. Servers that do not know it send numbers, which are read as well.
 """
 
 from __future__ import annotations

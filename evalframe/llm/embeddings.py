@@ -23,7 +23,7 @@ from evalframe.llm.embedder import LocalVectors, VectorSource
 from evalframe.llm.onnx_model import Spans
 from evalframe.llm.vectors import Vectors, VectorStore, unit
 
-# About 16,000 tokens: less than any server's limit for one request.
+# About 16,000 tokens of English, and four times as many of Chinese: servers take more at once.
 _MOST_CHARACTERS = 64_000
 # A model that is not there refuses everything: to send its texts one by one shows nothing new.
 _MOST_REFUSED_ALONE = 8
@@ -85,8 +85,7 @@ class Embeddings:
         self._failed: dict[bytes, str] = {}
         self._size: int | None = None
         self._slots = asyncio.Semaphore(source.at_once)
-        self._answered = False
-        self._refused_alone = 0
+        self._refused_alone = 0  # since the last answer
 
     @property
     def contextual(self) -> bool:
@@ -199,7 +198,7 @@ class Embeddings:
             return self._lost(batch, keys, _error(exc.kind, str(exc)))
         except Exception as exc:  # noqa: BLE001 - a user's function may raise anything
             return self._lost(batch, keys, self._failure(exc))
-        self._answered = True
+        self._refused_alone = 0
         self._size = self._size or vectors.shape[1]
         if vectors.shape[1] != self._size:
             message = (
@@ -215,8 +214,7 @@ class Embeddings:
 
     def _may_split(self, batch: list[str]) -> bool:
         self._refused_alone += len(batch) == 1
-        hopeless = not self._answered and self._refused_alone >= _MOST_REFUSED_ALONE
-        return len(batch) > 1 and not hopeless
+        return len(batch) > 1 and self._refused_alone < _MOST_REFUSED_ALONE
 
     def _lost(
         self, texts: Iterable[str], keys: Mapping[str, bytes], error: str

@@ -122,8 +122,7 @@ class LocalModel:
             texts: Of a longer text, the first 254 word pieces count (and the two marks at its
                 ends: 256, as the model was made for).
         """
-        encoded = self._tokenizer.encode_batch(list(texts))
-        tokens = [_cut(encoding.ids) for encoding in encoded]
+        tokens = [_cut(self._tokenizer.encode(text).ids) for text in texts]
         states, mask = self._states(tokens)
         weights = mask[:, :, None].astype(states.dtype)
         made: _Array = (states * weights).sum(axis=1) / weights.sum(axis=1)
@@ -139,25 +138,32 @@ class LocalModel:
             texts: The texts.
             spans: For each text, [start, end) of each of its words, ascending.
         """
-        encoded = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        # One by one: in batches the tokenizer would take all cores, and warn of it after a fork.
+        encoded = [self._tokenizer.encode(text, add_special_tokens=False) for text in texts]
+        pairs = zip(encoded, spans, strict=True)
+        owners = [_owners(encoding.offsets, words) for encoding, words in pairs]
+        made = [np.zeros((len(words), self._size)) for words in spans]
         room = MOST_TOKENS - 2
         parts = [
             (len(encoding.ids[at : at + room]), place, at)
             for place, encoding in enumerate(encoded)
             for at in range(0, len(encoding.ids), room)
         ]
-        states = [np.zeros((len(encoding.ids), self._size)) for encoding in encoded]
         first, last = self._marks
         parts.sort()  # by length: padding takes time
         for start in range(0, len(parts), _MOST_PARTS):
             some = parts[start : start + _MOST_PARTS]
             tokens = [[first, *encoded[p].ids[at : at + size], last] for size, p, at in some]
-            found, _ = self._states(tokens)
-            for (size, place, at), state in zip(some, found, strict=True):
-                states[place][at : at + size] = state[1 : size + 1]
+            states, _ = self._states(tokens)
+            for (size, place, at), state in zip(some, states, strict=True):
+                own = owners[place][at : at + size]
+                np.add.at(made[place], own[own >= 0], state[1 : size + 1][own >= 0])
+        counts = [
+            np.bincount(own[own >= 0], minlength=len(words))
+            for own, words in zip(owners, spans, strict=True)
+        ]
         return [
-            _by_word(state, encoding.offsets, words)
-            for state, encoding, words in zip(states, encoded, spans, strict=True)
+            total / np.maximum(count, 1)[:, None] for total, count in zip(made, counts, strict=True)
         ]
 
     @functools.cached_property
@@ -188,15 +194,11 @@ def _cut(ids: list[int]) -> list[int]:
     return ids if len(ids) <= MOST_TOKENS else [*ids[: MOST_TOKENS - 1], ids[-1]]
 
 
-def _by_word(states: _Array, offsets: Spans, words: Spans) -> _Array:
-    """The mean of the states of the pieces that begin in each word; zeros where there is none."""
-    made = np.zeros((len(words), states.shape[1]))
-    if not len(words) or not len(states):
-        return made
-    starts = np.array([start for start, _ in offsets])
-    owners = np.searchsorted([start for start, _ in words], starts, side="right") - 1
-    inside = (owners >= 0) & (starts < np.array([end for _, end in words])[owners])
-    np.add.at(made, owners[inside], states[inside])
-    counts = np.bincount(owners[inside], minlength=len(words))
-    made /= np.maximum(counts, 1)[:, None]
-    return made
+def _owners(offsets: Spans, words: Spans) -> _Array:
+    """For each piece the word in which it begins, -1 where that is none."""
+    if not len(offsets) or not len(words):
+        return np.full(len(offsets), -1)
+    begins = np.array([start for start, _ in offsets])
+    found = np.searchsorted([start for start, _ in words], begins, side="right") - 1
+    inside = (found >= 0) & (begins < np.array([end for _, end in words])[found])
+    return np.where(inside, found, -1)

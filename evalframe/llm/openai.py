@@ -39,6 +39,11 @@ _STATUS_KINDS = {
     408: schema.SERVER_ERROR,
     409: schema.SERVER_ERROR,
 }
+# llama.cpp and Ollama say this with status 500; no other attempt makes a text shorter.
+_TOO_LONG = re.compile(
+    r"\b(?:input|prompt)\b.{0,80}\b(?:too (?:large|long)|exceeds? (?:\w+ ){0,3}context)\b",
+    re.IGNORECASE,
+)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3}
 _FIRST_SERVER_ERROR = 500
@@ -156,6 +161,8 @@ class OpenAIClient:
         if quota:
             return ChatError(schema.QUOTA, message)
         kind = _STATUS_KINDS.get(status)
+        if status == _FIRST_SERVER_ERROR and _TOO_LONG.search(str(said)):
+            kind = schema.BAD_REQUEST
         if kind is None:
             kind = schema.SERVER_ERROR if status >= _FIRST_SERVER_ERROR else schema.BAD_REQUEST
         retryable = kind == schema.SERVER_ERROR

@@ -17,8 +17,8 @@ _WHOLE = 1 << 64
 class Faults:
     """Refuses, breaks and garbles some requests; the rest is answered by another script.
 
-    What happens to a request follows from the seed, its messages and how often they came, so
-    a run meets the same faults whatever the order in which its requests arrive.
+    What happens to a request follows from the seed, its texts and how often they came, so a run
+    meets the same faults whatever the order in which its requests arrive.
 
     Examples:
         >>> from evalframe import testing
@@ -52,6 +52,7 @@ class Faults:
         return self.otherwise(request)
 
     def _draw(self, request: Request) -> float:
-        text = f"{self.seed}\0{request.occurrence}\0{request.text_of()}"
+        said = request.text_of() or "\n".join(request.texts)
+        text = f"{self.seed}\0{request.occurrence}\0{said}"
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return int.from_bytes(digest) / _WHOLE

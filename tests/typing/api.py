@@ -10,6 +10,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, assert_type
 
+import numpy as np
 import pandas as pd
 from pydantic import BaseModel
 
@@ -125,6 +126,17 @@ Mentions(7)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 Length(80, name="at_most_80", threshold=1.0)
 Halves(name="halves")
 
+
+def lengths_of(texts: list[str]) -> list[list[float]]:
+    """A function that embeds."""
+    return [[float(len(text))] for text in texts]
+
+
+async def awaited_lengths(texts: list[str]) -> "np.ndarray[Any, np.dtype[np.float32]]":
+    """An async one."""
+    return np.array(lengths_of(texts), np.float32)
+
+
 built_in: list[ef.Evaluator] = [
     ef.ExactMatch(ignore_case=True, ignore_whitespace=True, normal_form="NFC", accept_any=False),
     ef.Contains("cat", ignore_case=True, name="cat"),
@@ -146,9 +158,19 @@ built_in: list[ef.Evaluator] = [
     ef.JsonDiff({"a": 0.5, "n": {"x": 1}}, strings="exact", numbers="exact", threshold=0.5),
     ef.JsonDiff(lists="zip", nested_weight="one", name="diff"),
     ef.ToolCalls("ordered", arguments=True, name="tools", threshold=1.0),
+    ef.SemanticSimilarity(),
+    ef.SemanticSimilarity("openai/text-embedding-3-small", name="meaning", threshold=0.8),
+    ef.SemanticSimilarity(ef.Model("local/m", base_url="http://127.0.0.1:8080/v1")),
+    ef.SemanticSimilarity(lengths_of),
+    ef.BertScore(awaited_lengths, level="sentence", presence_threshold=0.7),
+    ef.BertScore(ef.Embedder("openai/text-embedding-3-small", batch_size=64, dimensions=256)),
+    ef.BertScore(ef.Embedder(batch_size=8)),
 ]
 ef.Rouge()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 ef.PrecisionAtK(None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+ef.SemanticSimilarity(7)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+ef.BertScore(level="word", presence=0.5)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+ef.Embedder(ord)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 assert_type(ef.ExactMatch().bind(dataset_output="truth"), ef.ExactMatch)
 
 
