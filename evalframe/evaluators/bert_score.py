@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from evalframe.core import schema
 from evalframe.core.records import Cell
 from evalframe.evaluators.embedded import ZERO_VECTOR, Embedded, Numbers, Pair, cosines
 from evalframe.evaluators.normalize import json_of, skipped
@@ -76,6 +77,7 @@ class BertScore(Embedded):
     """
 
     source: ClassVar[str] = "[Zhang et al. 2020](https://arxiv.org/abs/1904.09675)"
+    gives: ClassVar[tuple[str, ...]] = (schema.SCORE, schema.EXPLANATION)
     extras: ClassVar[Mapping[str, Any]] = {"precision": float, "recall": float, "missing": "json"}
 
     def __init__(

@@ -114,9 +114,9 @@ class Builder:
         """One field of all parts, in at most so many chunks; columns of nulls share one array."""
         if all(array is None or array.null_count == len(array) for array in arrays):
             if kind not in self._empty:
-                whole = len(arrays) == 1 and arrays[0] is not None
                 # To fill one anew takes longer than a usual comparison of two columns.
-                self._empty[kind] = arrays[0] if whole else pa.nulls(self._rows, kind)
+                only = arrays[0] if len(arrays) == 1 else None
+                self._empty[kind] = pa.nulls(self._rows, kind) if only is None else only
             return self._empty[kind]
         whole = [
             pa.nulls(size, kind) if array is None else array
