@@ -252,7 +252,7 @@ class Judge(Evaluator):
         Returns:
             A frame with `messages` (a list of dicts, None for a row that is not asked about),
             `response_schema` (a dict; None for such a row if it depends on the row), and `error`
-            (why a row is not asked about).
+            (why a row is not asked about; null too where it has a score without being asked).
 
         Raises:
             ExperimentError: A field of the prompt binds to nothing.

@@ -98,8 +98,8 @@ def _double(template: str) -> list[tuple[str, str | None]]:
 
 
 def _escaped(text: str) -> str:
-    """Text in which Jinja sees no beginning of anything."""
-    return text.replace("{", "{{ '{' }}")
+    """Text in which Jinja sees no beginning of anything, and no line break to make its own."""
+    return text.replace("{", "{{ '{' }}").replace("\r", "{{ '\\r' }}")
 
 
 def _field(name: str) -> str:

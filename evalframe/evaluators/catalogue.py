@@ -96,7 +96,11 @@ def markdown() -> str:
         reads = _listed(found.reads) or _BY_PROMPT
         lists = (reads, _listed(found.gives), _listed(found.options))
         rows.append((_code(found.name), *lists, _code(found.extra), found.source))
-    return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows)
+    return "\n".join(f"|{'|'.join(map(_padded, row))}|" for row in rows)
+
+
+def _padded(text: str) -> str:
+    return f" {text} " if text else " "
 
 
 def _listed(names: tuple[str, ...]) -> str:

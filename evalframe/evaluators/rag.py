@@ -4,8 +4,9 @@ Owns   which values of a row can be judged: texts, contexts, and why a row is sk
 Leaves what is asked and scored to rag_contexts.py (a verdict for each context) and
        rag_statements.py (for each statement), the words of it to rag_prompts.py.
 
-RagJudge    the base class
-told        the explanation of a score: how many passed, and which did not
+RagJudge      the base class
+judged_text   a value of the row as it is judged, or why there is none
+told          the explanation of a score: how many passed, and which did not
 """
 
 from __future__ import annotations
@@ -104,10 +105,10 @@ class RagJudge(Judge):
     def _question(self, item: dict[str, Any]) -> Question | Cell:
         seen = dict(item)
         for field in (*self.reads, *self.may_read):
-            text = _text(field, item.get(field))
+            text = judged_text(field, item.get(field))
             if isinstance(text, Skip):
                 if field in self.reads:
-                    return skipped(text.reason)
+                    return self._without(field, item, text)
                 text = None
             if isinstance(text, Cell):
                 return text
@@ -126,6 +127,11 @@ class RagJudge(Judge):
         settle = functools.partial(self._verdict, blank=blank)
         return Question(messages, self._reading(blank.count(False)), settle)
 
+    def _without(self, field: str, item: Mapping[str, Any], why: Skip) -> Cell:
+        """The cell of a row that lacks what is judged."""
+        del field, item
+        return skipped(why.reason)
+
     @abstractmethod
     def _reading(self, contexts: int) -> ListReading:
         """How a reply about so many contexts is read."""
@@ -140,7 +146,7 @@ class RagJudge(Judge):
         """
 
 
-def _text(field: str, value: Any) -> Any:
+def judged_text(field: str, value: Any) -> Any:
     """The value as it is judged, why there is none, or the cell of a row with something else."""
     if value is None:
         return Skip(NO_REFERENCE if field == "dataset_output" else f"{field} is null")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from evalframe.core.records import Skip
+from evalframe.core.records import Cell, Skip
 from evalframe.evaluators import rag_prompts
-from evalframe.evaluators.rag import RagJudge, as_json, told
+from evalframe.evaluators.normalize import skipped
+from evalframe.evaluators.rag import RagJudge, as_json, judged_text, told
 from evalframe.evaluators.rag_replies import (
     REASON,
     STATEMENT,
@@ -33,10 +34,12 @@ class _EachStatement:
     Attributes:
         options: The verdicts that the model may give.
         passed: What is said of the statements that pass.
+        fallen: What is said before the others are named.
     """
 
     options: ClassVar[tuple[str, ...]]
-    passed: ClassVar[str]
+    passed: str
+    fallen: str = "not"
     extras: ClassVar[Mapping[str, Any]] = {STATEMENTS: "json"}
 
     @property
@@ -65,7 +68,7 @@ class _EachStatement:
         head = f"{passed} of {len(judged)} statements {self.passed}"
         return Verdict(
             score=passed / len(judged),
-            explanation=told(head, "; not", fallen),
+            explanation=told(head, f"; {self.fallen}", fallen),
             extras=(as_json(judged),),
         )
 
@@ -114,7 +117,8 @@ class Faithfulness(_EachStatement, RagJudge):
     contexts: ClassVar[str | None] = "retrieval_context"
     may_read: ClassVar[tuple[str, ...]] = ("input",)
     options: ClassVar[tuple[str, ...]] = ("yes", "no", "idk")
-    passed: ClassVar[str] = "supported by the contexts"
+    passed = "not contradicted"
+    fallen = "contradicted"
     source: ClassVar[str] = "[Es et al. 2023](https://arxiv.org/abs/2309.15217)"
 
     def __init__(
@@ -134,6 +138,8 @@ class Faithfulness(_EachStatement, RagJudge):
             message = f"strict must be True or False, not {strict!r}."
             raise TypeError(message)
         self.strict = strict
+        if strict:
+            self.passed, self.fallen = "supported by the contexts", "not"
         super().__init__(
             model,
             prompt=prompt,
@@ -186,7 +192,7 @@ class AnswerRelevancy(_EachStatement, RagJudge):
     PROMPT: ClassVar[str] = rag_prompts.ANSWER_RELEVANCY
     reads: ClassVar[tuple[str, ...]] = ("input", "output")
     options: ClassVar[tuple[str, ...]] = ("yes", "no", "idk")
-    passed: ClassVar[str] = "relevant to the input"
+    passed = "relevant to the input"
     source: ClassVar[str] = (
         "[DeepEval, answer relevancy](https://deepeval.com/docs/metrics-answer-relevancy)"
     )
@@ -256,7 +262,7 @@ class ContextRecall(_EachStatement, RagJudge):
     reads: ClassVar[tuple[str, ...]] = ("input", "dataset_output")
     contexts: ClassVar[str | None] = "retrieval_context"
     options: ClassVar[tuple[str, ...]] = ("yes", "no")
-    passed: ClassVar[str] = "found in the contexts"
+    passed = "found in the contexts"
     source: ClassVar[str] = (
         "[Ragas, context recall](https://docs.ragas.io/en/stable/concepts/metrics/"
         "available_metrics/context_recall/)"
@@ -285,10 +291,7 @@ class ContextRecall(_EachStatement, RagJudge):
         )
 
 
-_TRUE_POSITIVES = "true_positives"
-_FALSE_POSITIVES = "false_positives"
-_FALSE_NEGATIVES = "false_negatives"
-_KINDS = (_TRUE_POSITIVES, _FALSE_POSITIVES, _FALSE_NEGATIVES)
+_KINDS = ("true_positives", "false_positives", "false_negatives")
 
 
 class AnswerCorrectness(RagJudge):
@@ -299,7 +302,8 @@ class AnswerCorrectness(RagJudge):
     `dataset_output` that the output lacks (FN). The score is TP / (TP + (FP + FN) / 2).
 
     If all lists are empty the cell is skipped as "no statements", a row without a reference as
-    "no reference", one whose `input` or `output` is null or blank with that reason. A list as
+    "no reference", one whose `input` is null or blank, or whose `output` is blank, with that
+    reason; a null output against a reference scores 0.0, without a request. A list as
     `dataset_output` holds alternative answers, of which the closest counts.
 
     Columns beyond the usual: `true_positives`, `false_positives` and `false_negatives`, JSON
@@ -364,6 +368,15 @@ class AnswerCorrectness(RagJudge):
     def usual_schema(self) -> dict[str, Any]:
         """The schema of every reply."""
         return self._reading(0).schema
+
+    def _without(self, field: str, item: Mapping[str, Any], why: Skip) -> Cell:
+        if field != "output" or item["output"] is not None:
+            return super()._without(field, item, why)
+        wanted = judged_text("dataset_output", item["dataset_output"])
+        if isinstance(wanted, Skip):
+            return skipped(wanted.reason)
+        # To say nothing falls short of any reference: all of it is lacking, and none of it found.
+        return wanted if isinstance(wanted, Cell) else Cell(score=0.0, explanation=why.reason)
 
     def _reading(self, contexts: int) -> ListReading:
         del contexts

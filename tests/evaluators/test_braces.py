@@ -36,6 +36,8 @@ FILLED = [
     pytest.param("{% raw %}{{ output }}{# no #}", "{% raw %}O{# no #}", id="jinja-is-text"),
     pytest.param("{output} {{% raw %}} {{# no #}}", "O {% raw %} {# no #}", id="jinja-single"),
     pytest.param("100% {output}\n", "100% O\n", id="line-break-at-the-end"),
+    pytest.param("{output}\r\n\r", "O\r\n\r", id="line-breaks-of-others-single"),
+    pytest.param("{{ output }}\r\n\r", "O\r\n\r", id="line-breaks-of-others-double"),
 ]
 
 
@@ -55,7 +57,7 @@ def test_braces_in_a_value_come_through(template, value):
     assert filled(template, {"output": value, "x": "X"}) == f"<{value}>"
 
 
-LETTERS = st.text(st.sampled_from("{}% #a'\"\\-\n"), max_size=12)
+LETTERS = st.text(st.sampled_from("{}% #a'\"\\-\n\r"), max_size=12)
 
 
 @given(st.lists(st.tuples(LETTERS, st.sampled_from(["output", "x"])), max_size=4), LETTERS, LETTERS)

@@ -227,8 +227,14 @@ def test_hallucination_names_the_contexts_that_are_contradicted(serve):
         pytest.param(
             "faithfulness",
             statements("yes", "idk"),
-            "2 of 2 statements supported by the contexts",
+            "2 of 2 statements not contradicted",
             id="all",
+        ),
+        pytest.param(
+            "faithfulness",
+            statements("idk", "no"),
+            '1 of 2 statements not contradicted; contradicted: "s2" (no: r2)',
+            id="contradicted",
         ),
         pytest.param(
             "answer_relevancy",
@@ -257,6 +263,16 @@ def test_an_explanation_names_what_did_not_pass(serve, name, said, explanation):
     scored = ef.run_experiment([ROW], evaluators=[judge_of(serve(said), name)])
 
     assert values(scored, name, "explanation") == [explanation]
+
+
+def test_strict_faithfulness_says_what_is_supported(serve):
+    """What is not in the contexts is not called supported, in either mode."""
+    server = serve(statements("yes", "idk"))
+    scored = ef.run_experiment([ROW], evaluators=[judge_of(server, "faithfulness", strict=True)])
+
+    assert values(scored, "faithfulness", "explanation") == [
+        '1 of 2 statements supported by the contexts; not: "s2" (idk: r2)'
+    ]
 
 
 def test_a_long_statement_is_cut_in_the_explanation_only(serve):
@@ -308,6 +324,7 @@ SKIPS = [
     for field in fields
     if "context" not in field
     for kind, value in BLANKS.items()
+    if (name, field, kind) != ("answer_correctness", "output", "null")
 ] + [
     pytest.param(name, field, value, "no contexts", id=f"{name}-{field}-{kind}")
     for name, fields in READS.items()
@@ -327,6 +344,38 @@ def test_a_row_without_what_is_judged_is_skipped_with_the_reason(serve, name, fi
     assert values(scored, name, "error") == [f"skipped: {reason}", None]
     assert values(scored, name, "score")[0] is None
     assert server.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "score", "error"),
+    [
+        pytest.param({}, 0.0, None, id="reference"),
+        pytest.param({"dataset_output": ["", "a"]}, 0.0, None, id="alternatives"),
+        pytest.param({"dataset_output": None}, None, "skipped: no reference", id="null"),
+        pytest.param({"dataset_output": " "}, None, "skipped: dataset_output is empty", id="blank"),
+        pytest.param(
+            {"dataset_output": 3},
+            None,
+            "invalid_result: dataset_output is 3 (int), not text",
+            id="number",
+        ),
+        pytest.param({"input": None}, None, "skipped: input is null", id="no-input"),
+    ],
+)
+def test_no_output_against_a_reference_is_incorrect_without_a_request(serve, row, score, error):
+    """As for every built-in evaluator: a system that is silent does not leave the mean."""
+    server = serve(never())
+    frame = pd.DataFrame([{**ROW, "output": None, **row}])
+    judge = judge_of(server, "answer_correctness", threshold=0.5)
+    scored = ef.run_experiment(frame, evaluators=[judge], details=True)
+
+    assert values(scored, "answer_correctness", "score") == [score]
+    assert values(scored, "answer_correctness", "error") == [error]
+    assert values(scored, "answer_correctness", "explanation") == [
+        None if score is None else "output is null"
+    ]
+    assert values(scored, "answer_correctness", "false_negatives") == [None]
+    assert server.calls == 0
 
 
 @pytest.mark.parametrize("name", ["context_precision", "context_recall", "answer_correctness"])
