@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     if given.command == "evaluators":
-        print(markdown())
+        print(_encodable(markdown()))
         return 0
     try:
         scored = run()
@@ -63,6 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _mistake(f"Cannot write {given.out!r}: {exc.strerror or exc}")
     print(_report(scored, given.out))
     return 0
+
+
+def _encodable(text: str) -> str:
+    """The text with character references, as Markdown has them, for what stdout cannot write."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "xmlcharrefreplace").decode(encoding)
 
 
 def _mistake(reason: str) -> int:

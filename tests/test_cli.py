@@ -1,5 +1,6 @@
 """`python -m evalframe`, run as a user runs it: in a process and a directory of its own."""
 
+import html
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 import evalframe
+from evalframe.evaluators.catalogue import BUILT_IN
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -198,6 +200,27 @@ def test_command_line_without_a_command_shows_help(tmp_path, arguments):
         process.stdout,
         re.MULTILINE | re.DOTALL,
     )
+
+
+def test_evaluators_prints_the_table_of_the_readme(tmp_path):
+    """One row for each built-in evaluator, and nothing else."""
+    process = evalframe_command("evaluators", cwd=tmp_path, PYTHONIOENCODING="utf-8")
+    lines = process.stdout.splitlines()
+
+    assert (process.returncode, process.stderr) == (0, "")
+    assert len(lines) == 2 + len(BUILT_IN)
+    assert lines[0] == "| evaluator | reads | gives | options | extra | source |"
+    assert {line.count("|") for line in lines} == {7}
+    assert process.stdout in README.read_text("utf-8")
+
+
+def test_evaluators_prints_to_a_terminal_that_knows_only_ascii(tmp_path):
+    """Letters of the sources' authors are written as Markdown knows them."""
+    process = evalframe_command("evaluators", cwd=tmp_path, PYTHONIOENCODING="ascii")
+
+    assert (process.returncode, process.stderr) == (0, "")
+    assert html.unescape(process.stdout) in README.read_text("utf-8")
+    assert "[Popovi&#263; 2015]" in process.stdout
 
 
 def test_help_of_the_demo_names_its_default_file(tmp_path):

@@ -75,13 +75,27 @@ def test_direction_says_on_which_side_of_the_threshold_a_cell_passes(direction, 
     assert scored.evals.summary()["pass_rate"][0] == pytest.approx(2 / 3)
 
 
-def test_hallucination_passes_at_or_below_its_threshold():
+@pytest.mark.parametrize(
+    ("threshold", "passed"), [(0.4, [True, False]), (0.5, [True, True])], ids=["below", "at"]
+)
+def test_hallucination_passes_at_or_below_its_threshold(threshold, passed):
     """Its direction is "minimize" without being told."""
-    told = {"contexts": [{"reason": "So.", "verdict": "yes"}]}
-    with ChatServer(lambda _: reply(told)) as server:
-        judge = ef.Hallucination(ef.Model("local/m", base_url=server.base_url), threshold=0.5)
 
-    assert judge.direction == "minimize"
+    def contradicts(request):
+        words = ["yes" if "Ada" in request.prompt else "no", "no"]
+        return reply({"verdicts": [{"reason": "So.", "verdict": word} for word in words]})
+
+    founders = ["Bill Gates is a founder of Microsoft.", "Microsoft makes software."]
+    answers = ["Bill Gates.", "Ada Lovelace."]
+    examples = [ef.Example(actual_output=answer, context=founders) for answer in answers]
+    with ChatServer(contradicts) as server:
+        model = ef.Model("local/scripted", base_url=server.base_url)
+        judge = ef.Hallucination(model, threshold=threshold)
+        scored = ef.run_experiment(examples, evaluators=judge)
+
+    assert scored.evals.scores["hallucination"].tolist() == [0.0, 0.5]
+    assert scored.evals.passed["hallucination"].tolist() == passed
+    assert scored.evals.summary()["pass_rate"][0] == sum(passed) / 2
 
 
 def test_h10_unscored_rows_are_outside_the_pass_rate():
