@@ -51,7 +51,7 @@ def load_experiment(config: Mapping[str, Any] | str | os.PathLike[str]) -> pd.Da
     missing = [key for key in ("data", "tasks") if key not in found]
     if unknown or missing:
         wrong = f"has the unknown key {listed(unknown)}" if unknown else f"lacks {listed(missing)}"
-        message = f"The experiment {wrong}; it has {listed(_KEYS)}."
+        message = f"The experiment {wrong}; it may have {listed(_KEYS)}."
         raise ConfigError(message)
     tasks = found["tasks"]
     if not isinstance(tasks, (list, tuple)) or not all(isinstance(t, Mapping) for t in tasks):

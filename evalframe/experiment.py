@@ -139,10 +139,11 @@ class _Experiment:
         remember(frame, info, infos, self.base.attrs)
 
     def _usage(self) -> dict[str, dict[str, Any]]:
-        return {
-            who: {**asdict(facts), "models": sorted(facts.models)}
-            for who, facts in self.run.session.spent.items()
-        }
+        spent = self.run.session.spent
+        # In the order of the evaluators, not in that in which they came to ask.
+        names = [planned.name for planned in self.plan.evaluators]
+        order = [*(who for who in spent if who not in names), *(n for n in names if n in spent)]
+        return {who: {**asdict(spent[who]), "models": sorted(spent[who].models)} for who in order}
 
     def ended(self) -> pd.DataFrame:
         """The whole frame; what the user should know of the models is said once."""

@@ -108,3 +108,79 @@ def test_h10_unscored_rows_are_outside_the_pass_rate():
     row = scored.evals.summary().iloc[0]
     assert (row["n"], row["n_scored"], row["pass_rate"]) == (5, 4, 0.75)
     assert row["mean"] == pytest.approx((1 + 2 / 3 + 0 + 1) / 4)
+
+
+@pytest.mark.parametrize(
+    "evaluator",
+    [
+        ef.TokenF1(score_range=(0.0, 0.5)),
+        ef.JsonDiff(score_range=(0.0, 0.5)),
+        ef.Levenshtein(score_range=(0.0, 0.5)),
+        ef.SemanticSimilarity(lambda texts: [[1.0]] * len(texts), score_range=(0.0, 0.5)),
+        ef.ExactMatch(score_range=(0.0, 0.5)),
+    ],
+    ids=lambda evaluator: evaluator.name,
+)
+def test_a_score_outside_the_declared_range_fails_whoever_made_it(evaluator):
+    """Also of built-in evaluators; a skipped row stays skipped."""
+    rows = [{"output": "a", "dataset_output": "a"}, {"output": "a", "dataset_output": None}]
+
+    scored = ef.run_experiment(rows, evaluators=evaluator)
+
+    errors = scored[f"eval.{evaluator.name}.error"].tolist()
+    assert errors[0].startswith("range: returned the score 1.0")
+    assert errors[1] == "skipped: no reference"
+    assert scored.evals.scores[evaluator.name].isna().all()
+
+
+def test_a_judged_score_outside_the_declared_range_fails(model):
+    """The range is the user's, whatever the formula gives."""
+    judge = ef.Faithfulness(model, score_range=(0.0, 0.5))
+
+    scored = ef.run_experiment(EXAMPLES[:1], evaluators=judge)
+
+    assert scored["eval.faithfulness.error"][0].startswith("range: ")
+
+
+def test_contexts_from_a_csv_file_are_what_they_stand_for(tmp_path):
+    """JSON text of a list is that list, for retrieval metrics and judges alike."""
+    path = tmp_path / "rows.csv"
+    lists = pd.DataFrame({"contexts": ['["Rome", "Paris"]'], "context": ['["Paris"]']})
+    lists.to_csv(path, index=False)
+
+    assert ef.run_experiment(str(path), evaluators=ef.MRR()).evals.scores["mrr"].tolist() == [0.5]
+
+
+def test_ranks_are_the_same_for_every_evaluator_of_retrieval():
+    """By relevance where all chunks have one, also where a model says what is relevant."""
+    chunks = [ef.ContextChunk("b", relevance=0.1), ef.ContextChunk("a", relevance=0.9)]
+    row = {"query": "q", "reference": "r", "contexts": chunks, "context": ["a"]}
+
+    def only_a(request):
+        texts = [line for line in request.prompt.splitlines() if line[:1].isdigit()]
+        said = [{"reason": "So.", "verdict": "yes" if '"a"' in text else "no"} for text in texts]
+        return reply({"verdicts": said})
+
+    with ChatServer(only_a) as server:
+        judge = ef.ContextPrecision(ef.Model("local/m", base_url=server.base_url))
+        scored = ef.run_experiment([row], evaluators=[ef.MRR(), judge])
+
+    assert scored.evals.scores.iloc[0].tolist() == [1.0, 1.0]
+
+
+def test_a_missing_context_is_not_taken_for_what_was_retrieved():
+    """`context` is what is true: `contexts` is no misspelling of it."""
+    with pytest.raises(ef.ExperimentError) as caught:
+        ef.run_experiment([{"contexts": ["a"]}], evaluators=ef.MRR())
+
+    assert "'context' binds to nothing" in str(caught.value)
+    assert "Did you mean" not in str(caught.value)
+
+
+def test_usage_is_in_the_order_of_the_evaluators(model):
+    """Not in the order in which they came to ask."""
+    judges = [ef.Faithfulness(model, name=name) for name in ("b", "a", "c")]
+
+    scored = ef.run_experiment(EXAMPLES, evaluators=judges)
+
+    assert scored.evals.usage()["evaluator"].tolist() == ["b", "a", "c"]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalframe.core.errors import listed, nearest
-from evalframe.core.names import ALIASES, ROLES, ROW, canonical, misspelt
+from evalframe.core.names import ALIASES, OTHERS, ROLES, ROW, canonical, misspelt
 from evalframe.core.namespace import (
     BindingError,
     ColumnSource,
@@ -344,7 +344,7 @@ class _Binder:
             have = listed(self.namespace.row_columns)
             text += f": no column is the {role}. The data has {have}. Name it: {role}='...'."
             raise BindingError([text])
-        guess = near or nearest(name, known)
+        guess = None if name in OTHERS else near or nearest(name, known)
         hint = f" Did you mean {guess!r}?" if guess is not None else ""
         raise BindingError([f"{text}.{hint} It can be {listed(self.namespace.offered())}."])
 

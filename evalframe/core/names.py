@@ -22,6 +22,10 @@ ALIASES: dict[str, tuple[str, ...]] = {
     ROW: ("row",),
 }
 
+# Columns that built-in evaluators read. Each is a thing of its own, and no misspelling of another
+# name: `context` is what is true, `contexts` what was retrieved.
+OTHERS = ("context", "tools_called", "expected_tools", "weights", "variables")
+
 _CANONICAL = {alias: name for name, aliases in ALIASES.items() for alias in aliases}
 
 _SHORTEST_MISSPELLING = 5
@@ -37,7 +41,7 @@ def misspelt(name: str, known: Iterable[str]) -> str | None:
 
     Short names differ by one letter too easily (`x`, `y`), so both must have five or more.
     """
-    if len(name) < _SHORTEST_MISSPELLING:
+    if len(name) < _SHORTEST_MISSPELLING or name in OTHERS:
         return None
     for candidate in known:
         if len(candidate) >= _SHORTEST_MISSPELLING and _one_edit_apart(name, candidate):

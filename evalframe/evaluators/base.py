@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
-import math
 import re
 from abc import ABCMeta
 from collections.abc import Callable, Mapping
@@ -23,9 +22,8 @@ import pyarrow as pa
 from evalframe.core import schema
 from evalframe.core.binding import Binding, bind
 from evalframe.core.namespace import Namespace
+from evalframe.evaluators.declaration import check_declaration, check_options, signature_of
 
-KINDS = ("CODE", "LLM", "HUMAN")
-DIRECTIONS = ("maximize", "minimize")
 DECLARED = ("name", "threshold", "direction", "score_range", "version")
 
 
@@ -42,6 +40,7 @@ class EvaluatorType(ABCMeta):
         """
         # mypy: __init__ of a class may be that of an incompatible subclass; only names are read.
         own = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
+        check_options(cls.__name__, kwargs, own, DECLARED)
         common = {key: kwargs.pop(key) for key in DECLARED if key in kwargs and key not in own}
         common = {key: value for key, value in common.items() if value is not None}
         # Copies: a list that its owner goes on to change must not change a frozen evaluator.
@@ -60,6 +59,11 @@ class EvaluatorType(ABCMeta):
     if not TYPE_CHECKING:
         # Hidden from type checkers, which then know what a class makes, and of what arguments.
         __call__ = _make
+
+        @property
+        def __signature__(cls) -> inspect.Signature:
+            """What help() shows, and editors: the arguments, and those of every evaluator."""
+            return signature_of(cls.__init__, DECLARED)
 
 
 class Evaluator(metaclass=EvaluatorType):
@@ -333,62 +337,3 @@ def _kept(argument: Any) -> Any:
 def _snake_case(name: str) -> str:
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     return spaced.lower().strip("_")
-
-
-def check_declaration(evaluator: Evaluator) -> None:
-    """See that what an evaluator declares makes sense.
-
-    Raises:
-        TypeError: `evaluate` is missing or is a generator function.
-        ValueError: A declared attribute is out of its domain.
-    """
-    who = f"{type(evaluator).__name__} {evaluator.name!r}"
-    function = getattr(evaluator, "function", None) if _has_function(evaluator) else None
-    if not callable(function):
-        message = f"{who} has no method evaluate(self, ...). Write one; its parameters are bound."
-        raise TypeError(message)
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        message = f"{who} is a generator function: it must return its verdict, not yield it."
-        raise TypeError(message)
-    problem = schema.check_name(evaluator.name) or schema.check_extras(evaluator.extras)
-    low, high = evaluator.score_range if _is_range(evaluator.score_range) else (math.nan, math.nan)
-    threshold = evaluator.threshold
-    if problem is None and not low < high:
-        problem = f"score_range must be (lowest, highest), not {evaluator.score_range!r}."
-    if problem is None and evaluator.kind not in KINDS:
-        problem = f"kind must be one of {KINDS}, not {evaluator.kind!r}."
-    if problem is None and evaluator.direction not in DIRECTIONS:
-        problem = f"direction must be one of {DIRECTIONS}, not {evaluator.direction!r}."
-    legal = threshold is None or (_is_number(threshold) and low <= threshold <= high)
-    if problem is None and not legal:
-        problem = f"threshold must be a number in [{low}, {high}], not {threshold!r}."
-    if problem is None:
-        problem = _check_threads(evaluator)
-    if problem:
-        message = f"{who}: {problem}"
-        raise ValueError(message)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_range(value: Any) -> bool:
-    return isinstance(value, (tuple, list)) and len(value) == 2 and all(map(_is_number, value))  # noqa: PLR2004 - lowest and highest
-
-
-def _has_function(evaluator: Evaluator) -> bool:
-    return (
-        hasattr(type(evaluator), "evaluate") or type(evaluator).function is not Evaluator.function
-    )
-
-
-def _check_threads(evaluator: Evaluator) -> str | None:
-    threads = evaluator.threads
-    if threads is None:
-        return None
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-        return f"threads must be a whole number of at least 1, not {threads!r}."
-    if evaluator.vectorized or evaluator.is_async:
-        return "threads is for plain functions called row by row, not vectorized or async ones."
-    return None

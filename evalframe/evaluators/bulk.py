@@ -4,6 +4,7 @@ Owns   the quick way for values that are all of one kind, checked as a whole.
 Leaves everything that is not plain sailing to normalize.py, value by value.
 
 normalize_all   list of returned values -> CellColumns
+in_range        the cells of built-in evaluators, by a declared range
 cells_of        Arrow columns of labels, scores, explanations -> CellColumns
 """
 
@@ -117,6 +118,13 @@ def cells_of(
     return CellColumns(_without_verdict(columns))
 
 
+def in_range(cells: CellColumns, rules: Rules) -> CellColumns:
+    """The cells of an evaluator whose scores are in [0, 1], by a range that its user declared."""
+    if rules.low <= 0 and rules.high >= 1:
+        return cells
+    return CellColumns(_without_bad_scores(dict(cells.arrays), rules))
+
+
 def _without_bad_scores(columns: dict[str, pa.Array], rules: Rules) -> dict[str, pa.Array]:
     """Rows whose score is not finite or out of range become failed cells."""
     score = columns[schema.SCORE]
@@ -139,7 +147,8 @@ def _without_bad_scores(columns: dict[str, pa.Array], rules: Rules) -> dict[str,
     errors: list[str | None] = [None] * len(numbers)
     for row in np.flatnonzero(bad):
         errors[row] = _score_error(float(numbers[row]), rules)
-    return _blanked(columns, pa.array(bad), pa.array(errors, schema.TEXT))
+    texts = pc.coalesce(pa.array(errors, schema.TEXT), columns[schema.ERROR])
+    return _blanked(columns, pa.array(bad), texts)
 
 
 def _score_error(number: float, rules: Rules) -> str:

@@ -6,6 +6,7 @@ passages_of   the same for those who only compare them, so that they may be ids 
 
 from __future__ import annotations
 
+import json
 from typing import Any, NamedTuple
 
 from evalframe.evaluators.normalize import describe
@@ -52,8 +53,9 @@ def chunks_of(value: Any, what: str) -> list[Chunk]:
     """The chunks of one row; none for null.
 
     Args:
-        value: A list of texts or {"document", "relevance"} dicts, or a single one of these
-            (a text is one chunk, and never walked letter by letter).
+        value: A list of texts or {"document", "relevance"} dicts, JSON text of such a list (as
+            CSV files have it), or a single one of these (other text is one chunk, and never
+            walked letter by letter).
         what: The parameter, for messages.
 
     Raises:
@@ -88,8 +90,27 @@ def passages_of(value: Any, what: str) -> list[Passage]:
 def _items(value: Any, what: str, *, ids: bool) -> list[tuple[Any, float | None]]:
     if value is None:
         return []
-    items = value if isinstance(value, (list, tuple)) else [value]
+    items = value if isinstance(value, (list, tuple)) else _written(value, ids=ids)
     return [_item(item, f"item {place} of {what}", ids=ids) for place, item in enumerate(items, 1)]
+
+
+def _written(value: Any, *, ids: bool) -> list[Any]:
+    """The list that a text is the JSON of, else the value alone: "[1] says so" is a text."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            found = json.loads(value)
+        except (ValueError, RecursionError):
+            return [value]
+        if all(isinstance(item, dict) or _names(item, ids=ids) for item in found):
+            return list(found)
+    return [value]
+
+
+def ranked(chunks: list[Chunk]) -> list[Chunk]:
+    """By relevance, highest first and ties as they stand, where all have one; else as they are."""
+    if any(chunk.relevance is None for chunk in chunks):
+        return chunks
+    return sorted(chunks, key=lambda chunk: chunk.relevance or 0.0, reverse=True)
 
 
 def _item(item: Any, what: str, *, ids: bool) -> tuple[Any, float | None]:

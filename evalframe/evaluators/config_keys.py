@@ -35,6 +35,19 @@ def configuration(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return inner
 
 
+def alias(config: Mapping[str, Any], default: str) -> str:
+    """The name of a task's columns.
+
+    Raises:
+        ConfigError: It is no text: in YAML, `no` is a bool.
+    """
+    found = config.get("alias", default)
+    if not isinstance(found, str) or not found:
+        message = f"alias must be text, not {found!r} (in YAML, quote 'yes' and 'no')."
+        raise ConfigError(message)
+    return found
+
+
 def check_keys(config: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
     """See that every key is known.
 

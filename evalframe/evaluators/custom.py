@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -161,6 +162,7 @@ class CustomEval(Judge):
         held = apart.pop(_HELD)
         if held is None:
             return skipped(f"{VARIABLES} is null")
+        held = _parsed(held)
         if not isinstance(held, dict):
             return failed(f"{VARIABLES} is {describe(held)}, not a dict of fields")
         return {**{name: held[name] for name in self._found if name in held}, **apart}
@@ -187,6 +189,16 @@ class CustomEval(Judge):
 
 def _as_read(verdict: Verdict) -> Verdict:
     return verdict
+
+
+def _parsed(held: Any) -> Any:
+    """What JSON text of an object stands for, as CSV files have it; other values as they are."""
+    if not isinstance(held, str) or not held.lstrip().startswith("{"):
+        return held
+    try:
+        return json.loads(held)
+    except (ValueError, RecursionError):
+        return held
 
 
 def _has_parts(value: Any) -> bool:

@@ -138,8 +138,8 @@ def _level(given: Any, path: str, nested: str) -> Weights:
     if weights.own and not any(weights.own.values()):
         where = f" below {path!r}" if path else ""
         message = (
-            f"All weights{where} are 0, so that nothing would be compared. Give at least one key "
-            "that counts a weight above 0: keys that are not named weigh 1.0."
+            f"All weights{where} are 0, so that nothing is sure to count. To leave out a key, "
+            "name one that counts as well: {'id': 0, 'name': 1.0}."
         )
         raise WeightsError(message)
     weights.unseen.update(weights.own)

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from evalframe.core.errors import listed
-from evalframe.evaluators.config_keys import ConfigError, check_keys, configuration
+from evalframe.evaluators.config_keys import ConfigError, alias, check_keys, configuration
 from evalframe.evaluators.judge import LLMJudge
 from evalframe.llm.model import Model
 
@@ -51,7 +51,7 @@ def judge_from_config(config: Mapping[str, Any]) -> LLMJudge:
         ConfigError: A key is unknown, missing, or contradicts another.
     """
     inner = configuration(config)
-    name = config.get("alias", "auto_evaluation_guided_decoding")
+    name = alias(config, "auto_evaluation_guided_decoding")
     check_keys(inner, (*_PARAMETERS, "model", *_MODEL_KEYS), f"the configuration of {name!r}")
     missing = [key for key in ("model", "prompt") if key not in inner]
     if missing:

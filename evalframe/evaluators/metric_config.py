@@ -12,7 +12,7 @@ from typing import Any
 
 from evalframe.core.errors import listed
 from evalframe.evaluators.base import Evaluator
-from evalframe.evaluators.config_keys import ConfigError, check_keys, configuration
+from evalframe.evaluators.config_keys import ConfigError, alias, check_keys, configuration
 from evalframe.evaluators.rouge import Rouge
 from evalframe.evaluators.similarity import SemanticSimilarity
 from evalframe.evaluators.text import Bleu, TokenF1
@@ -55,7 +55,7 @@ def metric_from_config(config: Mapping[str, Any]) -> Evaluator:
     """
     inner = configuration(config)
     kind = inner.get("type")
-    name = config.get("alias", kind)
+    name = alias(config, str(kind))
     what = f"the configuration of {name!r}"
     if not isinstance(kind, str) or kind not in _METRICS:
         message = f"{what}: type {kind!r} is not known; known are {listed(_METRICS)}."

@@ -107,7 +107,7 @@ def _keys(names: list[Any]) -> str:
 
 def _cell(value: Any, rules: Rules) -> Cell:
     if type(value) is Cell:
-        return value  # settled already: the call raised
+        return _settled(value, rules)
     # bool first: isinstance(True, int) holds, and a pass would become a bare score.
     if isinstance(value, _BOOLS):
         return _parts(rules, score=value)
@@ -126,6 +126,13 @@ def _cell(value: Any, rules: Rules) -> Cell:
     if isinstance(value, Mapping):
         return _from_dict(value, rules)
     raise InvalidResultError(_refusal(value))
+
+
+def _settled(cell: Cell, rules: Rules) -> Cell:
+    """A cell that a built-in evaluator made, or a call that raised: only its range is open."""
+    if cell.score is not None and not rules.low <= cell.score <= rules.high:
+        raise InvalidResultError(range_message(cell.score, rules), schema.RANGE)
+    return cell
 
 
 def _refusal(value: Any) -> str:

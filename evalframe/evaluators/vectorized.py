@@ -26,7 +26,7 @@ from evalframe.core.errors import listed
 from evalframe.core.nested import is_null
 from evalframe.core.positions import is_counting
 from evalframe.core.records import Skip
-from evalframe.evaluators.bulk import cells_of, normalize_all
+from evalframe.evaluators.bulk import cells_of, in_range, normalize_all
 from evalframe.evaluators.normalize import InvalidResultError, Rules, describe
 
 _PARTS = (schema.LABEL, schema.SCORE, schema.EXPLANATION, schema.METADATA)
@@ -45,7 +45,7 @@ def place(returned: Any, index: pd.Index, rules: Rules) -> CellColumns:
         InvalidResultError: The whole result has no rows to go to: wrong length, shape or index.
     """
     if isinstance(returned, CellColumns):
-        return returned  # of a built-in evaluator, which has made its cells itself
+        return in_range(returned, rules)  # of a built-in, which has made its cells itself
     if isinstance(returned, tuple):
         return _from_tuple(returned, index, rules)
     if _is_table(returned):

@@ -1,6 +1,7 @@
 """What an evaluator is: declared, frozen, equal and pickled by its arguments."""
 
 import dataclasses
+import inspect
 import math
 import pickle
 from typing import ClassVar
@@ -8,6 +9,7 @@ from typing import ClassVar
 import pytest
 
 from evalframe.evaluators.base import Evaluator
+from evalframe.evaluators.json_diff import JsonDiff
 
 
 class Mentions(Evaluator):
@@ -106,11 +108,16 @@ def test_annotated_fields_are_arguments_by_position_and_keyword():
     ("call", "message"),
     [
         pytest.param(Mentions, "missing 1 required positional argument: 'word'", id="missing"),
-        pytest.param(lambda: Mentions("a", colour=1), "unexpected keyword argument", id="unknown"),
+        pytest.param(
+            lambda: Mentions("a", colour=1),
+            "Mentions takes no colour=. It takes word,",
+            id="unknown",
+        ),
+        pytest.param(lambda: JsonDiff(wieghts={"a": 1}), "Did you mean weights=", id="misspelt"),
     ],
 )
 def test_arguments_that_do_not_fit_are_a_type_error(call, message):
-    """Python's own message says which."""
+    """The message says which."""
     with pytest.raises(TypeError, match=message):
         call()
 
@@ -326,3 +333,20 @@ def test_a_copy_cannot_have_a_name_that_breaks_columns(name):
     """The same rule as for `name=`."""
     with pytest.raises(ValueError, match="name"):
         Mentions("cat").named(name)
+
+
+def test_the_signature_of_a_class_is_that_of_its_arguments():
+    """What help() and editors show: its own arguments, then those of every evaluator."""
+    shown = {cls: list(inspect.signature(cls).parameters) for cls in (Mentions, Longer, JsonDiff)}
+
+    common = ["name", "threshold", "direction", "score_range", "version"]
+    assert shown[Mentions] == ["word", "words", *common]
+    assert shown[Longer] == ["than", "more", "unit", *common]
+    assert shown[JsonDiff][:2] == ["weights", "strings"]
+    assert sorted(shown[JsonDiff]) == sorted({*shown[JsonDiff], *common})
+
+
+def test_a_version_is_text():
+    """It is kept with the results as it is."""
+    with pytest.raises(ValueError, match="version must be text, not 3"):
+        Mentions("a", version=3)

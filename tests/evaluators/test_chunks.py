@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalframe.evaluators.chunks import Chunk, ChunkError, Passage, chunks_of, passages_of
+from evalframe.evaluators.chunks import Chunk, ChunkError, Passage, chunks_of, passages_of, ranked
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,11 @@ from evalframe.evaluators.chunks import Chunk, ChunkError, Passage, chunks_of, p
             ["a", {"document": "b", "relevance": -1}], [Chunk("a"), Chunk("b", -1.0)], id="mixed"
         ),
         pytest.param([{"document": "b", "relevance": None}], [Chunk("b")], id="relevance-null"),
+        pytest.param(' ["a", {"document": "b"}]', [Chunk("a"), Chunk("b")], id="json-text"),
+        pytest.param("[]", [], id="json-text-of-none"),
+        pytest.param("[1] says so", [Chunk("[1] says so")], id="text-that-is-no-json"),
+        pytest.param("[1]", [Chunk("[1]")], id="json-text-of-no-chunks"),
+        pytest.param("[" * 9_999, [Chunk("[" * 9_999)], id="json-text-nested-too-deeply"),
     ],
 )
 def test_chunks_come_in_their_order(value, chunks):
@@ -79,3 +84,12 @@ def test_what_is_no_passage_is_named(value, message):
     """Its place, what it is, and what it should be."""
     with pytest.raises(ChunkError, match=message):
         passages_of(value, "context")
+
+
+def test_chunks_are_ranked_by_relevance_where_all_have_one():
+    """Ties stay in their order; one chunk without a relevance leaves all as they are."""
+    a, b, c, bare = Chunk("a", 0.1), Chunk("b", 0.9), Chunk("c", 0.1), Chunk("d")
+
+    assert ranked([a, b, c]) == [b, a, c]
+    assert ranked([a, b, bare]) == [a, b, bare]
+    assert ranked([]) == []

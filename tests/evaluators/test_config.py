@@ -116,7 +116,9 @@ WRONG = [
     pytest.param({**TASK, "task_type": "x"}, "task_type 'x' is not known", id="type"),
     pytest.param({**TASK, "aliass": "x"}, "unknown key 'aliass'. Did you mean 'alias'", id="outer"),
     pytest.param({**TASK, "configuration": None}, "configuration must be an", id="no-object"),
-    pytest.param({**TASK, "alias": 5}, "the name must be text, not 5", id="alias"),
+    pytest.param({**TASK, "alias": 5}, "alias must be text, not 5", id="alias"),
+    pytest.param({**TASK, "alias": ""}, "alias must be text", id="alias-empty"),
+    pytest.param({**TASK, "alias": False}, "quote .yes. and .no.", id="alias-bool"),
     pytest.param({**TASK, "alias": "a.b"}, "holds a dot", id="alias-dot"),
     pytest.param(
         task_of(choice=["a"]),

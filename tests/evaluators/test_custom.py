@@ -454,3 +454,15 @@ def test_a_well_behaved_model_gives_only_the_two_labels(serve):
     scored = ef.run_experiment(rows, evaluators=[judge_of(serve(obedient))])
 
     assert set(values(scored, "label")) == {"correct", "incorrect"}
+
+
+def test_variables_may_be_json_text(serve):
+    """As a CSV file has them."""
+    server = serve(label("correct", explanation="So."))
+    rows = [{"variables": '{"output": "4"}'}, {"variables": "{not JSON"}]
+
+    scored = ef.run_experiment(rows, evaluators=[judge_of(server, "Is it {output}?")])
+
+    assert values(scored, "label") == ["correct", None]
+    assert server.requests[0].prompt == "Is it 4?"
+    assert values(scored, "error")[1].startswith("invalid_result: variables is '{not JSON'")
