@@ -4,6 +4,7 @@ The servers are real ones on loopback; a text's vector is that of VECTORS unless
 """
 
 import asyncio
+import contextvars
 import math
 import sqlite3
 import subprocess
@@ -664,6 +665,57 @@ def test_what_a_function_raises_ends_the_run_if_it_is_to():
         )
 
 
+def _stop(texts):
+    raise StopIteration(texts[0])
+
+
+def _cancel(texts):
+    raise asyncio.CancelledError(texts[0])
+
+
+async def _stop_awaited(texts):
+    raise StopIteration(texts[0])
+
+
+async def _cancel_awaited(texts):
+    raise asyncio.CancelledError(texts[0])
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        pytest.param(_stop, "the call raised StopIteration: a", id="stop"),
+        pytest.param(_stop_awaited, "coroutine raised StopIteration", id="stop-awaited"),
+        pytest.param(_cancel, "the call raised CancelledError: a", id="cancel"),
+        pytest.param(_cancel_awaited, "the call raised CancelledError: a", id="cancel-awaited"),
+    ],
+)
+def test_what_means_something_to_a_loop_is_a_failure_as_any_other(function, message):
+    """The run neither hangs nor ends; rows that need no vector have their cells."""
+    scored = ef.run_experiment(
+        frame(["a", None], ["a", "a"]), evaluators=[ef.SemanticSimilarity(function)]
+    )
+
+    found = scores_and_errors(scored)
+    assert found[0].startswith(f"exception: RuntimeError: {message} (test_embedding_runs.py:")
+    assert found[1] == 0.0
+
+
+def test_function_sees_the_callers_context():
+    """As tasks and evaluators do."""
+    colour = contextvars.ContextVar("colour", default="none")
+    seen = []
+
+    def encode(texts):
+        seen.append(colour.get())
+        return letters(texts)
+
+    colour.set("red")
+    ef.run_experiment(frame(["a"], ["a"]), evaluators=[ef.SemanticSimilarity(encode)])
+
+    assert seen == ["red"]
+
+
 def test_function_may_change_the_list_it_is_given():
     """It is its own."""
 
@@ -709,6 +761,35 @@ def test_ctrl_c_ends_a_run_that_embeds():
     )
 
     assert (done.stdout, done.stderr) == ("1.0 skipped: not run\nTrue\n", "")
+
+
+BLOCKED = """
+import os, signal, threading
+import evalframe as ef
+
+def encode(texts):
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Event().wait()
+
+rows = [{"output": "a", "dataset_output": "b"}]
+try:
+    ef.run_experiment(rows, evaluators=[ef.SemanticSimilarity(encode)])
+except KeyboardInterrupt as exc:
+    print(exc.partial["eval.semantic_similarity.error"][0])
+"""
+
+
+def test_function_that_never_returns_does_not_keep_the_process():
+    """Ctrl-C ends the run, and what is left of it ends with the process."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", BLOCKED],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+
+    assert (done.stdout, done.stderr) == ("skipped: not run\n", "")
 
 
 def test_judges_and_embedders_share_a_run(serve):

@@ -68,7 +68,7 @@ class Embeddings:
         store: VectorStore,
         *,
         counts: Callable[[str], Counts | None],
-        failure: Callable[[Exception], str],
+        failure: Callable[[BaseException], str],
     ) -> None:
         """Start with nothing embedded.
 
@@ -196,7 +196,9 @@ class Embeddings:
                 first = await self._embedded(who, batch[:middle], keys)
                 return first | await self._embedded(who, batch[middle:], keys)
             return self._lost(batch, keys, _error(exc.kind, str(exc)))
-        except Exception as exc:  # noqa: BLE001 - a user's function may raise anything
+        except (Exception, asyncio.CancelledError) as exc:
+            if _is_cancelled():
+                raise
             return self._lost(batch, keys, self._failure(exc))
         self._refused_alone = 0
         self._size = self._size or vectors.shape[1]
@@ -222,6 +224,12 @@ class Embeddings:
         """Remember what texts failed with: they are not asked for again in this run."""
         self._failed |= {keys[text]: error for text in texts}
         return {}
+
+
+def _is_cancelled() -> bool:
+    """Whether this very task is to end, and not something that was awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _error(kind: str, message: str) -> str:
