@@ -6,6 +6,7 @@ Leaves vectors to llm/embeddings.py, the comparison to each evaluator.
 Pair       the texts of one row
 Embedded   the base class
 cosines    of vectors, exactly 1 for equal ones
+snapped    what makes them so
 """
 
 from __future__ import annotations
@@ -194,7 +195,14 @@ def cosines(products: Numbers, squares: Numbers) -> Numbers:
     """
     found = np.full(products.shape, np.nan)
     np.divide(products, np.sqrt(squares), out=found, where=squares > 0)
-    # Equal vectors are equal, whatever the order in which their products are summed up.
+    return snapped(found)
+
+
+def snapped(found: Numbers) -> Numbers:
+    """Cosines, changed in place: within a rounding of 1 or -1 they are that, and never beyond.
+
+    Equal vectors are equal, whatever the order in which their products are summed up.
+    """
     found[found > 1 - _ROUNDING] = 1.0
     found[found < _ROUNDING - 1] = -1.0
     return found
