@@ -654,15 +654,44 @@ def test_what_a_function_raises_fails_the_rows_of_its_batch():
 
 
 def test_what_a_function_raises_ends_the_run_if_it_is_to():
-    """As the user's own exception."""
+    """As the user's own exception; what was scored stands in `.partial`."""
+    raised = LookupError("no such word")
 
     def encode(texts):
-        raise LookupError(texts[0])
+        if "bad" in texts:
+            raise raised
+        return letters(texts)
 
-    with pytest.raises(LookupError, match="a"):
+    similarity = ef.SemanticSimilarity(ef.Embedder(encode, batch_size=1))
+    with pytest.raises(LookupError, match="no such word") as failure:
         ef.run_experiment(
-            frame(["a"], ["a"]), evaluators=[ef.SemanticSimilarity(encode)], errors="raise"
+            frame(["a", "bad", None], ["a", "a", "a"]), evaluators=[similarity], errors="raise"
         )
+
+    assert failure.value is raised
+    found = scores_and_errors(failure.value.partial)
+    assert [found[0], found[2]] == [1.0, 0.0]
+    assert found[1].startswith("exception: LookupError: no such word (test_embedding_runs.py:")
+
+
+def test_nothing_is_embedded_after_the_failure_that_ends_the_run():
+    """Rows that would need it are not run."""
+    seen = []
+
+    def encode(texts):
+        seen.extend(texts)
+        raise LookupError
+
+    similarity = ef.SemanticSimilarity(ef.Embedder(encode, batch_size=1))
+    with pytest.raises(LookupError) as failure:
+        ef.run_experiment(
+            frame(["a", "bb", "ccc"], ["a", "bb", "ccc"]), evaluators=[similarity], errors="raise"
+        )
+
+    assert seen == ["a"]
+    found = scores_and_errors(failure.value.partial)
+    assert found[0].startswith("exception: LookupError")
+    assert found[1:] == ["skipped: not run"] * 2
 
 
 def _stop(texts):

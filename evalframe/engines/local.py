@@ -67,9 +67,10 @@ class LocalRun:
     def _failure_of_user(self, exc: BaseException) -> str:
         """The error cell of what code of the user's raised inside a built-in evaluator."""
         failure = own_failure(exc)
+        error = self.tracebacks.record(failure)
         if self.plan.stop_at_failure:
-            raise failure
-        return self.tracebacks.record(failure)
+            self.pump.raised.setdefault(error, failure)
+        return error
 
     def _in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
         """A call of the user's code beside the running loop; it sees the context of who asks."""

@@ -137,7 +137,7 @@ class Session:
             sleep: Waits so many seconds.
             rng: For the jitter of retries.
             client: Makes what sends; the openai client if not given.
-            failure: The error cell of what a user's embedder raised; or raises it.
+            failure: The error cell of what a user's embedder raised; raised again if not given.
             in_thread: Calls a plain embedder of the user's beside the loop.
             ends_at_failure: Whether the first failed cell ends the run.
         """
@@ -299,6 +299,7 @@ class Session:
                 self._store_of_vectors,
                 counts=lambda who: None if model is None else self._spent(who, model),
                 failure=self._failure,
+                ends_at_failure=self.ends_at_failure,
             )
         return self._embeddings[key]
 
