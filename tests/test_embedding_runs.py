@@ -4,6 +4,7 @@ The servers are real ones on loopback; a text's vector is that of VECTORS unless
 """
 
 import asyncio
+import contextvars
 import math
 import sqlite3
 import subprocess
@@ -653,15 +654,95 @@ def test_what_a_function_raises_fails_the_rows_of_its_batch():
 
 
 def test_what_a_function_raises_ends_the_run_if_it_is_to():
-    """As the user's own exception."""
+    """As the user's own exception; what was scored stands in `.partial`."""
+    raised = LookupError("no such word")
 
     def encode(texts):
-        raise LookupError(texts[0])
+        if "bad" in texts:
+            raise raised
+        return letters(texts)
 
-    with pytest.raises(LookupError, match="a"):
+    similarity = ef.SemanticSimilarity(ef.Embedder(encode, batch_size=1))
+    with pytest.raises(LookupError, match="no such word") as failure:
         ef.run_experiment(
-            frame(["a"], ["a"]), evaluators=[ef.SemanticSimilarity(encode)], errors="raise"
+            frame(["a", "bad", None], ["a", "a", "a"]), evaluators=[similarity], errors="raise"
         )
+
+    assert failure.value is raised
+    found = scores_and_errors(failure.value.partial)
+    assert [found[0], found[2]] == [1.0, 0.0]
+    assert found[1].startswith("exception: LookupError: no such word (test_embedding_runs.py:")
+
+
+def test_nothing_is_embedded_after_the_failure_that_ends_the_run():
+    """Rows that would need it are not run."""
+    seen = []
+
+    def encode(texts):
+        seen.extend(texts)
+        raise LookupError
+
+    similarity = ef.SemanticSimilarity(ef.Embedder(encode, batch_size=1))
+    with pytest.raises(LookupError) as failure:
+        ef.run_experiment(
+            frame(["a", "bb", "ccc"], ["a", "bb", "ccc"]), evaluators=[similarity], errors="raise"
+        )
+
+    assert seen == ["a"]
+    found = scores_and_errors(failure.value.partial)
+    assert found[0].startswith("exception: LookupError")
+    assert found[1:] == ["skipped: not run"] * 2
+
+
+def _stop(texts):
+    raise StopIteration(texts[0])
+
+
+def _cancel(texts):
+    raise asyncio.CancelledError(texts[0])
+
+
+async def _stop_awaited(texts):
+    raise StopIteration(texts[0])
+
+
+async def _cancel_awaited(texts):
+    raise asyncio.CancelledError(texts[0])
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        pytest.param(_stop, "the call raised StopIteration: a", id="stop"),
+        pytest.param(_stop_awaited, "coroutine raised StopIteration", id="stop-awaited"),
+        pytest.param(_cancel, "the call raised CancelledError: a", id="cancel"),
+        pytest.param(_cancel_awaited, "the call raised CancelledError: a", id="cancel-awaited"),
+    ],
+)
+def test_what_means_something_to_a_loop_is_a_failure_as_any_other(function, message):
+    """The run neither hangs nor ends; rows that need no vector have their cells."""
+    scored = ef.run_experiment(
+        frame(["a", None], ["a", "a"]), evaluators=[ef.SemanticSimilarity(function)]
+    )
+
+    found = scores_and_errors(scored)
+    assert found[0].startswith(f"exception: RuntimeError: {message} (test_embedding_runs.py:")
+    assert found[1] == 0.0
+
+
+def test_function_sees_the_callers_context():
+    """As tasks and evaluators do."""
+    colour = contextvars.ContextVar("colour", default="none")
+    seen = []
+
+    def encode(texts):
+        seen.append(colour.get())
+        return letters(texts)
+
+    colour.set("red")
+    ef.run_experiment(frame(["a"], ["a"]), evaluators=[ef.SemanticSimilarity(encode)])
+
+    assert seen == ["red"]
 
 
 def test_function_may_change_the_list_it_is_given():
@@ -709,6 +790,35 @@ def test_ctrl_c_ends_a_run_that_embeds():
     )
 
     assert (done.stdout, done.stderr) == ("1.0 skipped: not run\nTrue\n", "")
+
+
+BLOCKED = """
+import os, signal, threading
+import evalframe as ef
+
+def encode(texts):
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Event().wait()
+
+rows = [{"output": "a", "dataset_output": "b"}]
+try:
+    ef.run_experiment(rows, evaluators=[ef.SemanticSimilarity(encode)])
+except KeyboardInterrupt as exc:
+    print(exc.partial["eval.semantic_similarity.error"][0])
+"""
+
+
+def test_function_that_never_returns_does_not_keep_the_process():
+    """Ctrl-C ends the run, and what is left of it ends with the process."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", BLOCKED],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+
+    assert (done.stdout, done.stderr) == ("skipped: not run\n", "")
 
 
 def test_judges_and_embedders_share_a_run(serve):

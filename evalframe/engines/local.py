@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import contextvars
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,12 +16,13 @@ from evalframe.core import schema
 from evalframe.core.columns import TEXT
 from evalframe.core.errors import ExperimentError
 from evalframe.engines.driver import Driver
-from evalframe.engines.faults import Tracebacks, stand_in
+from evalframe.engines.faults import Tracebacks, own_failure, stand_in
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.loop import FatalError, background_loop, guarded
 from evalframe.engines.plan import Plan
 from evalframe.engines.progress import Progress
 from evalframe.engines.pump import Pump, StoppedError
+from evalframe.engines.threads import DaemonThreads
 from evalframe.llm.connect import Session
 from evalframe.results.builder import Builder
 from evalframe.tasks.output import output_column
@@ -43,10 +45,13 @@ class LocalRun:
         self.inputs = inputs
         self.builder = builder
         self.tracebacks = Tracebacks()
+        # A call that blocks for ever must not keep the process from its end.
+        self._threads = DaemonThreads("evalframe-embedder")
         self.session = Session(
             concurrency=plan.concurrency,
             cache=plan.cache,
             failure=self._failure_of_user,
+            in_thread=self._in_thread,
             ends_at_failure=plan.stop_at_failure,
         )
         self.pump = Pump(plan, inputs, builder, self.tracebacks, self.session, progress=progress)
@@ -59,11 +64,18 @@ class LocalRun:
     def _driver(self) -> Driver:
         return Driver(self.plan, self.inputs, self.tracebacks, self.session, self.pump.inbox.put)
 
-    def _failure_of_user(self, exc: Exception) -> str:
+    def _failure_of_user(self, exc: BaseException) -> str:
         """The error cell of what code of the user's raised inside a built-in evaluator."""
+        failure = own_failure(exc)
+        error = self.tracebacks.record(failure)
         if self.plan.stop_at_failure:
-            raise exc
-        return self.tracebacks.record(exc)
+            self.pump.raised.setdefault(error, failure)
+        return error
+
+    def _in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
+        """A call of the user's code beside the running loop; it sees the context of who asks."""
+        context = contextvars.copy_context()
+        return self._threads.submit(lambda: context.run(call))
 
     def columns(self, *, partial: bool) -> dict[str, Any]:
         """All columns that the run makes: name -> pandas array or Series, in order.
@@ -109,6 +121,7 @@ class LocalRun:
                 closing = asyncio.run_coroutine_threadsafe(self.session.close(), self._used)
                 with contextlib.suppress(TimeoutError):
                     closing.result(_STOP_SECONDS)
+                self._threads.close()
 
     def _run_with_driver(self, await_on_loop: Callable[[Any], Any]) -> None:
         loop = self._used = _loop_for_waiting()
@@ -159,6 +172,7 @@ class LocalRun:
             await asyncio.wait(waiting, timeout=_STOP_SECONDS)
             # A task of its own, which ends also where this one is cancelled once more.
             await asyncio.wait({loop.create_task(self.session.close())}, timeout=_STOP_SECONDS)
+            self._threads.close()
             if worked.is_set():
                 # Else a call of the user's still holds the pump, which takes its own messages.
                 self.pump.take_rest()

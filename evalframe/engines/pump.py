@@ -81,6 +81,8 @@ class Pump:
         self.finished_tasks: set[int] = set()
         self._left_out: list[int] = []
         self.stop_asked = False
+        # Behind cells that a built-in evaluator made of what the user's code raised inside it.
+        self.raised: dict[str, Exception] = {}
         self.context = contextvars.copy_context()
         self._by_row = plan.by_row()
         self._size = 1
@@ -262,7 +264,8 @@ class Pump:
         if not self.plan.stop_at_failure or error is None or not schema.is_failure(error):
             return
         name = self.plan.evaluators[place_].name
-        raise exc or CellError(f"Evaluator {name!r}, row {row}: {error}")
+        what = f"Evaluator {name!r}, row {row}: {error}"
+        raise exc or self.raised.get(error) or CellError(what)
 
     def _run_vectorized(self, place_: int, await_on_loop: Callable[[Any], Any]) -> None:
         """One call over all rows whose task did not fail."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from evalframe.core import schema
 from evalframe.core.records import Cell
-from evalframe.evaluators.embedded import ZERO_VECTOR, Embedded, Numbers, Pair, cosines
+from evalframe.evaluators.embedded import ZERO_VECTOR, Embedded, Numbers, Pair, snapped
 from evalframe.evaluators.normalize import json_of, skipped
 from evalframe.evaluators.pieces import Spans, sentences, words
 from evalframe.llm.embedder import Embeds
@@ -168,17 +168,24 @@ class BertScore(Embedded):
 
 def _closest(output: Vectors, reference: Vectors) -> tuple[Numbers, Numbers]:
     """For each vector of one side the cosine with the closest of the other, in [0, 1]."""
-    left, right = output.astype(np.float64), reference.astype(np.float64)
-    lengths = [np.einsum("nd,nd->n", side, side) for side in (left, right)]
+    left, right = _directions(output), _directions(reference)
     found, present = np.zeros(len(left)), np.zeros(len(right))
     step = max(_MOST_COSINES // len(right), 1)
     for start in range(0, len(left), step):
         rows = slice(start, start + step)
-        alike = cosines(left[rows] @ right.T, np.outer(lengths[0][rows], lengths[1]))
-        alike = np.clip(np.nan_to_num(alike), 0.0, 1.0)
-        found[rows] = alike.max(axis=1)
+        alike = left[rows] @ right.T
+        np.maximum(found[rows], alike.max(axis=1), out=found[rows])
         np.maximum(present, alike.max(axis=0), out=present)
-    return found, present
+    # Of the closest only: to look at every cosine takes longer than to compute them.
+    return snapped(found), snapped(present)
+
+
+def _directions(vectors: Vectors) -> Numbers:
+    """The vectors with length 1, as exactly as doubles are; one of zeros stays so."""
+    made = vectors.astype(np.float64)
+    lengths = np.sqrt(np.einsum("nd,nd->n", made, made))[:, None]
+    np.divide(made, lengths, out=made, where=lengths > 0)
+    return made
 
 
 def _explained(match: _Match, pair: Pair, place: int) -> str | None:

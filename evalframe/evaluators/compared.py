@@ -2,6 +2,7 @@
 
 arrow, values        a column as an Arrow array, and as Python values
 types                what an Arrow type is, and which two cannot be compared
+references           the references of a row, of which there may be several
 verdicts, one_by_one bools of whole columns, or a verdict for each row
 unlike, not_text     the failed cells of single rows
 """
@@ -91,6 +92,18 @@ def needs_text(name: str, types: Mapping[str, pa.DataType | None]) -> str | None
         path = f"the path to the text in it, .bind({name}='{name}.<key>')"
         return f"it needs text, but {name} is {kind}. Give {path}."
     return f"it needs text, but {name} is {kind}. Give {_AS_TEXT}, or types= in ef.Dataset."
+
+
+def needs_texts(types: Mapping[str, pa.DataType | None]) -> str | None:
+    """What to say where an output must be text, and a reference text or a list of texts."""
+    reference = {"dataset_output": item_type(types.get("dataset_output"))}
+    return needs_text("output", types) or needs_text("dataset_output", reference)
+
+
+def references(value: Any) -> list[Any]:
+    """The references of a row: the items of a list, or the one; nulls are none."""
+    several = value if isinstance(value, (list, tuple)) else [value]
+    return [one for one in several if one is not None]
 
 
 def verdicts(matches: Any, reference: pa.Array | pa.ChunkedArray | None = None) -> Any:

@@ -6,6 +6,7 @@ Leaves vectors to llm/embeddings.py, the comparison to each evaluator.
 Pair       the texts of one row
 Embedded   the base class
 cosines    of vectors, exactly 1 for equal ones
+snapped    what makes them so
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.records import Cell
 from evalframe.evaluators.base import Evaluator
-from evalframe.evaluators.compared import NO_REFERENCE, is_list, needs_text, not_text, values
+from evalframe.evaluators.compared import (
+    NO_REFERENCE,
+    needs_texts,
+    not_text,
+    references,
+    values,
+)
 from evalframe.evaluators.normalize import skipped, text_of
 from evalframe.llm.connect import Session
 from evalframe.llm.embedder import Embedder, Embeds, as_embedder
@@ -80,10 +87,7 @@ class Embedded(Evaluator):
 
     def check_types(self, types: Mapping[str, pa.DataType | None]) -> str | None:
         """Output and reference must be text; a list of texts will do as reference."""
-        wanted = types.get("dataset_output")
-        if wanted is not None and is_list(wanted):
-            types = {**types, "dataset_output": wanted.value_type}
-        return needs_text("output", types) or needs_text("dataset_output", types)
+        return needs_texts(types)
 
     async def evaluate(self, output: pd.Series, dataset_output: pd.Series) -> CellColumns:
         """What a run calls is made by `opened`.
@@ -159,16 +163,17 @@ class Embedded(Evaluator):
 def pair_of(output: Any, reference: Any) -> Pair | Cell:
     """What there is to compare on a row, or the cell of a row without.
 
-    Of a list of references those that are blank are left out.
+    Of a list of references those that are null or blank are left out.
     """
-    many = isinstance(reference, (list, tuple))
-    given = list(reference) if many else [reference]
-    if reference is None or not given:
+    given = references(reference)
+    if not given:
         return skipped(NO_REFERENCE)
     for text in given:
         if not isinstance(text, str):
             return not_text("dataset_output", text)
-    kept = [(place, text_of(text)) for place, text in enumerate(given, 1) if text.strip()]
+    many = isinstance(reference, (list, tuple))
+    listed = enumerate(reference if many else given, 1)
+    kept = [(place, text_of(text)) for place, text in listed if text is not None and text.strip()]
     if not kept:
         return skipped(EMPTY_TEXT)
     if output is None:
@@ -177,8 +182,8 @@ def pair_of(output: Any, reference: Any) -> Pair | Cell:
         return not_text("output", output)
     if not output.strip():
         return skipped(EMPTY_TEXT)
-    places, references = zip(*kept, strict=True)
-    return Pair(text_of(output), references, places if many else ())
+    places, texts = zip(*kept, strict=True)
+    return Pair(text_of(output), texts, places if many else ())
 
 
 def cosines(products: Numbers, squares: Numbers) -> Numbers:
@@ -190,7 +195,14 @@ def cosines(products: Numbers, squares: Numbers) -> Numbers:
     """
     found = np.full(products.shape, np.nan)
     np.divide(products, np.sqrt(squares), out=found, where=squares > 0)
-    # Equal vectors are equal, whatever the order in which their products are summed up.
+    return snapped(found)
+
+
+def snapped(found: Numbers) -> Numbers:
+    """Cosines, changed in place: within a rounding of 1 or -1 they are that, and never beyond.
+
+    Equal vectors are equal, whatever the order in which their products are summed up.
+    """
     found[found > 1 - _ROUNDING] = 1.0
     found[found < _ROUNDING - 1] = -1.0
     return found

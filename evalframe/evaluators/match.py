@@ -20,11 +20,12 @@ from evalframe.core.records import Cell
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.compared import (
     arrow,
-    is_list,
     is_text,
     needs_text,
+    needs_texts,
     not_text,
     one_by_one,
+    references,
     values,
     verdicts,
 )
@@ -66,8 +67,8 @@ class Contains(_TextVerdict):
     """Whether `output` contains a text: label "True" / "False", score 1.0 / 0.0.
 
     With `text`, that text; without, the row's `dataset_output`, which may be a list of texts.
-    A null output scores 0.0; a null or empty reference is skipped, and empty texts in a list of
-    references are left out; a value that is no text fails.
+    A null output scores 0.0; a null or empty reference is skipped, and nulls and empty texts in a
+    list of references are left out; a value that is no text fails.
 
     Args:
         text: What to look for; None: the row's reference.
@@ -114,10 +115,7 @@ class Contains(_TextVerdict):
 
     def check_types(self, types: Mapping[str, pa.DataType | None]) -> str | None:
         """Output and reference must be text; a list of texts will do as reference."""
-        wanted = types.get("dataset_output")
-        if wanted is not None and is_list(wanted):
-            types = {**types, "dataset_output": wanted.value_type}
-        return needs_text("output", types) or needs_text("dataset_output", types)
+        return needs_texts(types)
 
     def evaluate(self, output: pd.Series, dataset_output: pd.Series | None = None) -> Any:
         """The verdicts of whole columns; of its own text where there are no references."""
@@ -130,7 +128,7 @@ class Contains(_TextVerdict):
         return one_by_one(output, dataset_output, self._verdict)
 
     def _verdict(self, found: Any, reference: Any) -> bool | Cell:
-        wanted = reference if isinstance(reference, (list, tuple)) else [reference]
+        wanted = references(reference)
         if not isinstance(found, str):
             return not_text("output", found)
         for part in wanted:

@@ -23,9 +23,9 @@ from evalframe.evaluators.compared import (
     NO_REFERENCE,
     arrow,
     is_text,
-    item_type,
-    needs_text,
+    needs_texts,
     not_text,
+    references,
     values,
 )
 
@@ -105,20 +105,19 @@ def _one_by_one(found: list[Any], wanted: list[Any]) -> Pairs:
     pairs: list[tuple[str, str, int]] = []
     errors: list[str | None] = []
     for row, (text, reference) in enumerate(zip(found, wanted, strict=True)):
-        several = reference if isinstance(reference, (list, tuple)) else [reference]
-        several = [part for part in several if part is not None]
+        several = references(reference)
         error = _problem(text, several)
         errors.append(error)
         if error is None and text is not None:
             pairs += [(text, part, row) for part in several]
-    outputs, references, rows = map(list, zip(*pairs, strict=True)) if pairs else ([], [], [])
-    return Pairs(outputs, references, np.array(rows, dtype=np.int64), pa.array(errors, schema.TEXT))
+    outputs, parts, rows = map(list, zip(*pairs, strict=True)) if pairs else ([], [], [])
+    return Pairs(outputs, parts, np.array(rows, dtype=np.int64), pa.array(errors, schema.TEXT))
 
 
-def _problem(text: Any, references: list[Any]) -> str | None:
-    if not references:
+def _problem(text: Any, several: list[Any]) -> str | None:
+    if not several:
         return _NO_REFERENCE
-    for part in references:
+    for part in several:
         if not isinstance(part, str):
             return not_text("dataset_output", part).error
     if text is not None and not isinstance(text, str):
@@ -142,8 +141,7 @@ class PairScore(Evaluator):
 
     def check_types(self, types: Mapping[str, pa.DataType | None]) -> str | None:
         """Output and reference must be text; a list of texts will do as reference."""
-        reference = {"dataset_output": item_type(types.get("dataset_output"))}
-        return needs_text("output", types) or needs_text("dataset_output", reference)
+        return needs_texts(types)
 
     def evaluate(self, output: pd.Series, dataset_output: pd.Series) -> CellColumns:
         """The scores of whole columns."""

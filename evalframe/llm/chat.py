@@ -49,8 +49,7 @@ class Reply:
 
     def cleaned(self, clean: Callable[[str], str]) -> Self:
         """The reply with `clean` of every text in it that a server may have made up."""
-        del clean
-        return self
+        return replace(self, model=None if self.model is None else clean(self.model))
 
 
 AnyReply = TypeVar("AnyReply", bound=Reply)
@@ -172,9 +171,10 @@ class ChatReply(Reply):
     logprobs: list[dict[str, Any]] | None = None
 
     def cleaned(self, clean: Callable[[str], str]) -> Self:
-        """The reply with `clean` of what the model said."""
-        text, refusal = (s if s is None else clean(s) for s in (self.text, self.refusal))
-        return replace(self, text=text, refusal=refusal)
+        """The reply with `clean` of what the model said, and of what it is called."""
+        said = (self.text, self.refusal, self.model)
+        text, refusal, model = (part if part is None else clean(part) for part in said)
+        return replace(self, text=text, refusal=refusal, model=model)
 
     def to_json(self) -> str:
         """JSON text that `from_json` reads."""

@@ -30,7 +30,7 @@ from evalframe.llm.chat import (
     ModelRequest,
 )
 from evalframe.llm.connections import Connections
-from evalframe.llm.embedder import Embedder, source_of
+from evalframe.llm.embedder import Embedder, InThread, source_of
 from evalframe.llm.embeddings import Embeddings
 from evalframe.llm.ended import Ended, EndedQuestions
 from evalframe.llm.model import Endpoint, Model
@@ -87,7 +87,7 @@ class Answer(NamedTuple):
     from_cache: bool
 
 
-def _reraised(exc: Exception) -> str:
+def _reraised(exc: BaseException) -> str:
     raise exc
 
 
@@ -124,7 +124,8 @@ class Session:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
         client: Callable[[Model, Endpoint], ChatClient] | None = None,
-        failure: Callable[[Exception], str] = _reraised,
+        failure: Callable[[BaseException], str] = _reraised,
+        in_thread: InThread = asyncio.to_thread,
         ends_at_failure: bool = False,
     ) -> None:
         """Start with nothing connected.
@@ -136,7 +137,8 @@ class Session:
             sleep: Waits so many seconds.
             rng: For the jitter of retries.
             client: Makes what sends; the openai client if not given.
-            failure: The error cell of what a user's embedder raised; or raises it.
+            failure: The error cell of what a user's embedder raised; raised again if not given.
+            in_thread: Calls a plain embedder of the user's beside the loop.
             ends_at_failure: Whether the first failed cell ends the run.
         """
         self._concurrency = concurrency
@@ -149,6 +151,7 @@ class Session:
         self._store_of_vectors = VectorStore(self._vector_table, self._without_vectors)
         self._embeddings: dict[Any, Embeddings] = {}
         self._failure = failure
+        self._in_thread = in_thread
         self._occurrences: Counter[str] = Counter()
         self.ends_at_failure = ends_at_failure
         self.spent: dict[str, Spent] = {}
@@ -287,10 +290,16 @@ class Session:
             if model is not None:
                 self.connect(model)
             self._embeddings[key] = Embeddings(
-                source_of(embedder, send=self.send, concurrency=self._concurrency),
+                source_of(
+                    embedder,
+                    send=self.send,
+                    concurrency=self._concurrency,
+                    in_thread=self._in_thread,
+                ),
                 self._store_of_vectors,
                 counts=lambda who: None if model is None else self._spent(who, model),
                 failure=self._failure,
+                ends_at_failure=self.ends_at_failure,
             )
         return self._embeddings[key]
 

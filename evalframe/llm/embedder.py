@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,6 +28,7 @@ _SERVER_BATCH = 128
 _LOCAL_BATCH = 32
 
 EmbedTexts = Callable[[list[str]], Any]
+InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
@@ -199,15 +200,17 @@ class CalledVectors:
     lasting = False
     failure = schema.INVALID_RESULT
 
-    def __init__(self, embedder: Embedder, function: EmbedTexts, concurrency: int) -> None:
-        """Remember what to call."""
+    def __init__(
+        self, embedder: Embedder, function: EmbedTexts, concurrency: int, in_thread: InThread
+    ) -> None:
+        """Remember what to call, and how."""
         self.identity = f"function {id(function)}"
         self.batch_size = embedder.batch_size or _SERVER_BATCH
         self._async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is async
         )
         self.at_once = concurrency if self._async else 1
-        self._function = function
+        self._function, self._in_thread = function, in_thread
 
     async def embed(self, who: str, texts: Sequence[str]) -> np.ndarray[Any, Any]:
         """One call.
@@ -221,7 +224,7 @@ class CalledVectors:
         if self._async:
             found = await self._function(given)
         else:
-            found = await asyncio.to_thread(self._function, given)
+            found = await self._in_thread(lambda: self._function(given))
             found = await found if inspect.isawaitable(found) else found
         try:
             made = np.array(found)
@@ -263,13 +266,16 @@ class LocalVectors:
         return await asyncio.to_thread(self._model.words, texts, spans)
 
 
-def source_of(embedder: Embedder, *, send: Sends, concurrency: int) -> VectorSource:
+def source_of(
+    embedder: Embedder, *, send: Sends, concurrency: int, in_thread: InThread
+) -> VectorSource:
     """What embeds for one run.
 
     Args:
         embedder: What the user wrote.
         send: Sends requests for it.
         concurrency: Most calls in flight.
+        in_thread: Calls a plain function of the user's beside the loop.
 
     Raises:
         ModelError: An address or a key is missing.
@@ -280,4 +286,4 @@ def source_of(embedder: Embedder, *, send: Sends, concurrency: int) -> VectorSou
     if embedder.model is None:
         return LocalVectors(embedder)
     assert callable(embedder.model)  # noqa: S101 - what Embedder has seen to
-    return CalledVectors(embedder, embedder.model, concurrency)
+    return CalledVectors(embedder, embedder.model, concurrency, in_thread)

@@ -68,7 +68,8 @@ class Embeddings:
         store: VectorStore,
         *,
         counts: Callable[[str], Counts | None],
-        failure: Callable[[Exception], str],
+        failure: Callable[[BaseException], str],
+        ends_at_failure: bool,
     ) -> None:
         """Start with nothing embedded.
 
@@ -77,11 +78,13 @@ class Embeddings:
             store: Keeps vectors.
             counts: Name of an evaluator -> where its cells are counted, if they are.
             failure: The error cell of what a user's function raised.
+            ends_at_failure: Whether nothing is embedded any more once a text has failed.
         """
         self._source = source
         self._store = store
         self._counts = counts
         self._failure = failure
+        self._ends_at_failure = ends_at_failure
         self._failed: dict[bytes, str] = {}
         self._size: int | None = None
         self._slots = asyncio.Semaphore(source.at_once)
@@ -113,7 +116,7 @@ class Embeddings:
             cells: For each cell the texts that it needs; none of them blank.
 
         Raises:
-            Exception: What a user's function raised, if that is to end the run.
+            Exception: What `failure` raised.
         """
         keys = {text: self._key(text) for texts in cells for text in texts}
         kept = self._store.find(list(keys.values()), lasting=self._source.lasting)
@@ -127,7 +130,11 @@ class Embeddings:
         made: dict[str, Vectors] = {}
         await self._embed_all(who, missing, keys, made)
         made |= {text: found.vector for text, found in known.items()}
-        failed = {text: self._failed[key] for text, key in keys.items() if text not in made}
+        failed = {
+            text: self._failed.get(key, schema.NOT_RUN)
+            for text, key in keys.items()
+            if text not in made
+        }
         size = (0, self._size or 0)
         stacked = np.stack(list(made.values())) if made else np.zeros(size, np.float32)
         return Found({text: place for place, text in enumerate(made)}, stacked, failed)
@@ -157,6 +164,8 @@ class Embeddings:
 
         async def embed(batch: list[str]) -> None:
             async with self._slots:
+                if self._ends_at_failure and self._failed:
+                    return
                 found = await self._embedded(who, batch, keys)
             self._store.keep(
                 {keys[text]: vector for text, vector in found.items()},
@@ -196,7 +205,9 @@ class Embeddings:
                 first = await self._embedded(who, batch[:middle], keys)
                 return first | await self._embedded(who, batch[middle:], keys)
             return self._lost(batch, keys, _error(exc.kind, str(exc)))
-        except Exception as exc:  # noqa: BLE001 - a user's function may raise anything
+        except (Exception, asyncio.CancelledError) as exc:
+            if _is_cancelled():
+                raise
             return self._lost(batch, keys, self._failure(exc))
         self._refused_alone = 0
         self._size = self._size or vectors.shape[1]
@@ -222,6 +233,12 @@ class Embeddings:
         """Remember what texts failed with: they are not asked for again in this run."""
         self._failed |= {keys[text]: error for text in texts}
         return {}
+
+
+def _is_cancelled() -> bool:
+    """Whether this very task is to end, and not something that was awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _error(kind: str, message: str) -> str:

