@@ -24,11 +24,11 @@ class SemanticSimilarity(Embedded):
 
     The score is a.b / (|a| |b|), clipped to [0, 1]; the extra `cosine` is the same, not clipped;
     there is no label.
-    Vectors need not have length 1. Of a list of references the best one counts. A null reference
-    is skipped, and so is a blank text on either side (it is never embedded) and a vector of
-    zeros; a null output against a reference scores 0.0. Texts whose embedding failed fail with
-    its kind (`auth`, `rate_limit`, ...). What a model cost is in `evals.usage()`, by request:
-    no cell has a share of its own.
+    Vectors need not have length 1. Of a list of references the best one counts, nulls and blank
+    ones left out. A null reference is skipped, and so is a blank text on either side (it is never
+    embedded) and a vector of zeros; a null output against a reference scores 0.0. Texts whose
+    embedding failed fail with its kind (`auth`, `rate_limit`, ...). What a model cost is in
+    `evals.usage()`, by request: no cell has a share of its own.
 
     Args:
         embedder: "<provider>/<model>" or an `ef.Model` behind /v1/embeddings; a function from a

@@ -26,6 +26,8 @@ _KEY_LIKE = re.compile(
     r"\b(?:(?:sk|pk|key|gsk|csk|xai|nvapi|pplx)[-_][\w*.-]{5,}[\w*-]|(?:hf|fw|tgp)_\w{6,}|AIza[\w-]{20,})"
     r"|(?<=Bearer )[^\s'\"]{6,}"
 )
+# A name and a password before the host, or whatever stands in the query.
+_CREDENTIALS = re.compile(r"(?<=//)[^/?#]*@|\?.*", re.DOTALL)
 _OPENAI_KEY = "OPENAI_API_KEY"
 _LONGEST_MESSAGE = 600
 _TELEMETRY = tuple(
@@ -72,6 +74,7 @@ class OpenAIClient:
 
         self._openai = openai
         self._timeout = timeout
+        self._where = _CREDENTIALS.sub("", endpoint.base_url)
         self._response = httpx2.Response
         self._key = os.environ.get(endpoint.api_key_env or "", "").strip() or _NO_KEY
         limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
@@ -112,13 +115,12 @@ class OpenAIClient:
         except (openai.APITimeoutError, TimeoutError):
             # The aiohttp transport reports a connection that was closed as a timeout, too.
             if time.monotonic() - started < self._timeout:
-                where = request.endpoint.base_url
-                message = f"no connection to {where}: it cannot be reached, or closed it"
+                message = f"no connection to {self._where}: it cannot be reached, or closed it"
                 raise ChatError(schema.CONNECTION, message, retryable=True) from None
             message = f"the server gave no answer within {self._timeout:g} s"
             raise ChatError(schema.TIMEOUT, message, retryable=True) from None
         except openai.APIConnectionError as exc:
-            message = self._clean(f"{exc} {_cause(exc)} ({request.endpoint.base_url})")
+            message = self._clean(f"{exc} {_cause(exc)} ({self._where})")
             raise ChatError(schema.CONNECTION, message, retryable=True) from None
         except openai.OpenAIError as exc:
             raise ChatError(schema.BAD_REQUEST, self._clean(str(exc))) from None

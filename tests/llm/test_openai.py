@@ -486,3 +486,21 @@ def test_transport_is_aiohttp_where_it_is_installed(monkeypatch):
     missing = asyncio.run(transport())
 
     assert (installed, missing) == ("_InstalledAioHttpClient", "_DefaultAsyncHttpxClient")
+
+
+@pytest.mark.parametrize(
+    ("address", "secrets"),
+    [
+        pytest.param("http://me:pass@127.0.0.1:{}/v1", ["me:", "pass"], id="password"),
+        pytest.param("http://127.0.0.1:{}/v1?key=word", ["key", "word"], id="query"),
+    ],
+)
+def test_secret_in_an_address_is_not_in_a_message(complete, address, secrets):
+    """Messages stand in results and files."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+
+    failure = complete(address.format(port))
+
+    assert isinstance(failure, ChatError)
+    assert not any(secret in str(failure) for secret in secrets)
