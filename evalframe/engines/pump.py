@@ -295,7 +295,8 @@ class Pump:
         self, planned: PlannedEvaluator, rows: np.ndarray[Any, Any]
     ) -> VectorArguments:
         try:
-            return self.inputs.vector_arguments(planned.call.binding, rows)
+            shared = planned.evaluator.reads_only
+            return self.inputs.vector_arguments(planned.call.binding, rows, shared=shared)
         except Exception as exc:  # noqa: BLE001 - a user's bound function may give anything
             return VectorArguments(rows[:0], [], {}, dict.fromkeys(map(int, rows), exc))
 

@@ -86,6 +86,7 @@ class ToolCalls(Evaluator):
     """
 
     vectorized: ClassVar[bool] = True
+    reads_only: ClassVar[bool] = True
     extras: ClassVar[Mapping[str, Any]] = {
         "missing": "json",
         "extra": "json",
