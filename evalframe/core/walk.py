@@ -3,15 +3,14 @@
 Owns   the quick ways for the usual columns, of texts and of lists of texts.
 Leaves what a single value is to nested.py.
 
-Walk            the facts about a column, and fresh values of its rows
-kinds_in_lists  the types of all items, where every row is a list
-refusal         the error of a value that evaluators cannot be given
+Walk      the facts about a column, and fresh values of its rows
+refusal   the error of a value that evaluators cannot be given
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -54,9 +53,9 @@ class Walk:
         Raises:
             UnsupportedValueError: Some value has no plain Python form.
         """
-        objects = np.asarray(series.array, dtype=object)
+        objects = np.asarray(series.array, dtype=object).tolist()
         kinds = set(map(type, objects))
-        items = kinds_in_lists(objects) if kinds in _LISTS else None
+        items = _kinds_in(objects) if kinds in _LISTS else None
         self.atoms = kinds - ATOMS <= {type(pd.NA), type(pd.NaT)}
         self.surrogates = 0
         # The usual columns, at a tenth of the cost of a walk.
@@ -71,7 +70,7 @@ class Walk:
         self._clean = kinds <= ATOMS - {float} and not self.surrogates
         self.plain = items is not None and items <= ATOMS and not self.surrogates
 
-    def _shape(self, name: Hashable, objects: Any) -> Shape:
+    def _shape(self, name: Hashable, objects: list[Any]) -> Shape:
         shape = Shape()
         for row, value in enumerate(objects):
             if is_null(value):
@@ -96,21 +95,18 @@ class Walk:
         return [without_surrogates(value) for value in values] if self.surrogates else values
 
 
-def kinds_in_lists(rows: Iterable[Any]) -> set[type] | None:
-    """The types of all items of the rows' lists; None if some row is neither list nor None."""
-    lists = [row for row in rows if row is not None]
-    if set(map(type, lists)) - {list}:
-        return None
-    return set(map(type, itertools.chain.from_iterable(lists)))
+def _kinds_in(lists: list[list[Any] | None]) -> set[type]:
+    """The types of all items."""
+    return set(map(type, itertools.chain.from_iterable(filter(None, lists))))
 
 
-def _rows_with_surrogates(rows: Any) -> int:
+def _rows_with_surrogates(lists: list[list[str] | None]) -> int:
     """How many lists of texts hold a lone surrogate."""
     count = 0
-    for start in range(0, len(rows), _JOINED_ROWS):
-        lists = [row for row in rows[start : start + _JOINED_ROWS] if row]
-        if has_surrogate("".join(itertools.chain.from_iterable(lists))):
-            count += sum(any(map(has_surrogate, row)) for row in lists)
+    for start in range(0, len(lists), _JOINED_ROWS):
+        some = lists[start : start + _JOINED_ROWS]
+        if has_surrogate("".join(itertools.chain.from_iterable(filter(None, some)))):
+            count += sum(any(map(has_surrogate, texts)) for texts in some if texts)
     return count
 
 

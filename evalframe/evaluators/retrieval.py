@@ -21,7 +21,6 @@ import pyarrow as pa
 from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.records import Cell
-from evalframe.core.walk import kinds_in_lists
 from evalframe.evaluators.alike import Alike
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.chunks import ChunkError, Passage, passages_of
@@ -34,8 +33,9 @@ _RETRIEVED, _RELEVANT = "retrieval_context", "context"
 
 _SHOWN_RANKS = 10
 
-# The gains of the first k retrieved, by rank, and those of all that are relevant, highest first.
-_Ranked = tuple[tuple[float, ...], tuple[float, ...]]
+# The gains of the first k retrieved, by rank, and those of all that are relevant, highest first;
+# or how many these are, if each is 1.
+_Ranked = tuple[tuple[float, ...], tuple[float, ...] | int]
 
 _RANKS_SOURCE = (
     "[Manning et al. 2008, chapter 8](https://nlp.stanford.edu/IR-book/html/htmledition/"
@@ -74,11 +74,12 @@ class _Ranking(Evaluator):
     def evaluate(self, retrieval_context: pd.Series, context: pd.Series) -> CellColumns:
         """The scores of whole columns."""
         found, wanted = values(retrieval_context), values(context)
-        kinds = map(kinds_in_lists, (found, wanted))
-        texts = all(kind is not None and kind <= {str} for kind in kinds)
-        ranked = _ranked_texts(found, wanted, self.k) if texts else self._ranked(found, wanted)
         cells = Alike(self._cell)
-        return cells.columns([cells[row] for row in ranked], {})
+        try:
+            numbers = [cells[row] for row in _ranked_texts(found, wanted, self.k)]
+        except TypeError:  # not all of them are texts
+            numbers = [cells[row] for row in self._ranked(found, wanted)]
+        return cells.columns(numbers, {})
 
     def _ranked(self, retrieved: list[Any], relevant: list[Any]) -> Iterator[_Ranked | Cell]:
         for found, wanted in zip(retrieved, relevant, strict=True):
@@ -103,6 +104,8 @@ class _Ranking(Evaluator):
         gains, ideal = ranked
         if not ideal:
             return skipped(NO_RELEVANT)
+        if isinstance(ideal, int):
+            ideal = (1.0,) * ideal
         score = self._score(gains, ideal)
         return Cell(self._label(score), score, _explanation(gains, len(ideal)))
 
@@ -123,13 +126,21 @@ class _Ranking(Evaluator):
 
 
 def _ranked_texts(retrieved: list[Any], relevant: list[Any], k: int | None) -> Iterator[_Ranked]:
-    """What `_Ranking._compared` gives for rows that are lists of texts or null."""
-    nothing = repeat(0.0)
+    """What `_Ranking._compared` gives for rows that are lists of texts or null.
+
+    Raises:
+        TypeError: Some row is none.
+    """
+    if not {*map(type, retrieved), *map(type, relevant)} <= {list, type(None)}:
+        message = "not all rows are lists"
+        raise TypeError(message)
+    nothing, strip = repeat(0), str.strip  # which refuses what is no text
     for found, wanted in zip(retrieved, relevant, strict=True):
-        left = dict.fromkeys(map(str.strip, wanted or ()), 1.0)
-        left.pop("", None)
-        ideal = (1.0,) * len(left)
-        yield tuple(map(left.pop, map(str.strip, (found or ())[:k]), nothing)), ideal
+        left = dict.fromkeys(map(strip, wanted or ()), 1)
+        if "" in left:
+            del left[""]
+        ideal = len(left)
+        yield tuple(map(left.pop, map(strip, found or ()), nothing))[:k], ideal
 
 
 def _passage_type(column: pa.DataType | None) -> pa.DataType | None:
