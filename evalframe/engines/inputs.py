@@ -163,9 +163,9 @@ class Inputs:
         self, label: Hashable, rows: np.ndarray[Any, Any], *, shared: bool = False
     ) -> pd.Series:
         series = self._column(label).vector(shared=shared)
-        everything = self.repetitions == 1 and len(rows) == len(series)
-        found = series if everything else series.iloc[rows // self.repetitions]
-        return found.set_axis(self.index[rows]) if not everything else found
+        if self.repetitions == 1 and len(rows) == len(series):
+            return series
+        return series.iloc[rows // self.repetitions].set_axis(self.index[rows])
 
 
 class Batch:
