@@ -66,7 +66,7 @@ def total(result: pd.DataFrame | dict[str, pa.Array]) -> dict[str, float]:
 def main(what: str, evaluator: str, count: str, *who: str) -> None:
     """Do what the command line says."""
     pair = PAIRS[evaluator]
-    rows = frame(int(count))[list(dict.fromkeys(pair.reads.values()))]
+    rows = frame(int(count), list(dict.fromkeys(pair.reads.values())))
     if what == "verify":
         verify(pair, rows)
         return

@@ -1,6 +1,6 @@
 """What each code evaluator of the package is measured on.
 
-frame   the rows: texts of twenty words, numbers, JSON, tools, retrieved documents
+frame   columns: texts of twenty words, numbers, JSON, tools, retrieved documents
 PAIRS   evaluator -> the columns it reads, its yardstick, and of which kind that is
 """
 
@@ -24,31 +24,54 @@ _TOOLS = ("search", "open", "click", "read", "write", "send", "list", "stop")
 _DOCUMENTS = tuple(f"document {number}" for number in range(40))
 
 
-def frame(rows: int) -> pd.DataFrame:
-    """The columns that the evaluators read, the same for the same number of rows."""
-    rng = random.Random(SEED)
+def frame(rows: int, names: Iterable[str]) -> pd.DataFrame:
+    """These columns, the same for the same number of rows."""
+    made: dict[str, list[Any]] = {}
+    for columns_made, make in _MAKERS.items():
+        if not columns_made.isdisjoint(names):
+            made.update(make(random.Random(SEED), rows))
+    return pd.DataFrame({name: made[name] for name in names})
+
+
+def _texts(_: random.Random, rows: int) -> dict[str, list[Any]]:
     texts = [columns(rows)[name] for name in ("answer", "truth")]
     answers, truths = ([f"{a} {b} {c}" for a, b, c in _rolled(column)] for column in texts)
+    return {"answer": answers, "truth": truths, "year": truths}
+
+
+def _numbers(rng: random.Random, rows: int) -> dict[str, list[Any]]:
     numbers = [round(rng.uniform(0, 1000), 3) for _ in range(rows)]
+    measured = [number + rng.choice((0.0, 0.0, 0.5)) for number in numbers]
+    return {"measured": measured, "number": numbers}
+
+
+def _json(rng: random.Random, rows: int) -> dict[str, list[Any]]:
     records = [_record(rng) for _ in range(rows)]
     changed = [{**record, "age": record["age"] + rng.randrange(2)} for record in records]
+    return {
+        "json_answer": list(map(json.dumps, changed)),
+        "json_truth": list(map(json.dumps, records)),
+    }
+
+
+def _calls(rng: random.Random, rows: int) -> dict[str, list[Any]]:
     tools = [rng.choices(_TOOLS, k=rng.randrange(1, 5)) for _ in range(rows)]
+    return {"tools_called": [_called(rng, expected) for expected in tools], "expected_tools": tools}
+
+
+def _documents(rng: random.Random, rows: int) -> dict[str, list[Any]]:
     found = [rng.sample(_DOCUMENTS, k=8) for _ in range(rows)]
-    return pd.DataFrame(
-        {
-            "answer": answers,
-            "truth": truths,
-            "year": truths,
-            "measured": [number + rng.choice((0.0, 0.0, 0.5)) for number in numbers],
-            "number": numbers,
-            "json_answer": [json.dumps(record) for record in changed],
-            "json_truth": [json.dumps(record) for record in records],
-            "tools_called": [_called(rng, expected) for expected in tools],
-            "expected_tools": tools,
-            "retrieval_context": found,
-            "context": [rng.sample(documents[:6], k=2) for documents in found],
-        }
-    )
+    relevant = [rng.sample(documents[:6], k=2) for documents in found]
+    return {"retrieval_context": found, "context": relevant}
+
+
+_MAKERS = {
+    frozenset({"answer", "truth", "year"}): _texts,
+    frozenset({"measured", "number"}): _numbers,
+    frozenset({"json_answer", "json_truth"}): _json,
+    frozenset({"tools_called", "expected_tools"}): _calls,
+    frozenset({"retrieval_context", "context"}): _documents,
+}
 
 
 def _rolled(column: list[str]) -> Iterable[tuple[str, str, str]]:
