@@ -5,8 +5,10 @@ import math
 import pickle
 from typing import ClassVar
 
+import pandas as pd
 import pytest
 
+import evalframe as ef
 from evalframe.evaluators.base import Evaluator
 
 
@@ -326,3 +328,33 @@ def test_a_copy_cannot_have_a_name_that_breaks_columns(name):
     """The same rule as for `name=`."""
     with pytest.raises(ValueError, match="name"):
         Mentions("cat").named(name)
+
+
+def test_who_writes_another_evaluate_says_anew_that_it_only_reads():
+    """A subclass of a built-in evaluator that changes its lists must not change the frame's."""
+
+    class Greedy(ef.HitRate):
+        def evaluate(self, retrieval_context, context):
+            retrieval_context.iloc[0].append("mine")
+            return super().evaluate(retrieval_context, context)
+
+    class Careful(Greedy):
+        reads_only = True
+
+        def evaluate(self, retrieval_context, context):
+            return retrieval_context.map(len) == context.map(len)
+
+    class Named(ef.HitRate):
+        pass
+
+    frame = pd.DataFrame({"retrieval_context": [["a"]], "context": [["mine"]]})
+    scored = ef.run_experiment(frame, evaluators=[Greedy()], progress=False)
+
+    assert [one.reads_only for one in (ef.HitRate, Greedy, Careful, Named)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert scored["eval.greedy.score"].tolist() == [1.0]
+    assert frame["retrieval_context"].tolist() == [["a"]]
