@@ -135,7 +135,7 @@ class Evaluator(metaclass=EvaluatorType):
         if {"evaluate", "function"} & vars(cls).keys() and "reads_only" not in vars(cls):
             cls.reads_only = False
         written = any(
-            "__init__" in vars(base) and not dataclasses.is_dataclass(base)
+            "__init__" in vars(base) and "__dataclass_fields__" not in vars(base)
             for base in cls.__mro__
             if base not in (Evaluator, object)
         )

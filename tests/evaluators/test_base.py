@@ -358,3 +358,16 @@ def test_who_writes_another_evaluate_says_anew_that_it_only_reads():
     ]
     assert scored["eval.greedy.score"].tolist() == [1.0]
     assert frame["retrieval_context"].tolist() == [["a"]]
+
+
+def test_a_subclass_of_a_built_in_evaluator_takes_its_arguments():
+    """Those of the `__init__` it inherits, also where a base has annotated fields."""
+
+    class Mine(ef.PrecisionAtK):
+        pass
+
+    class Hit(ef.HitRate):
+        pass
+
+    assert (Mine(3, name="x").k, Hit().k) == (3, None)
+    assert repr(Mine(3)) == "Mine(k=3)"
