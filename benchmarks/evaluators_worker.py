@@ -1,13 +1,13 @@
 """One evaluator, or its yardstick, in a process of its own.
 
-python evaluators_worker.py verify <evaluator> <rows>             scores equal the yardstick's?
+python evaluators_worker.py verify <evaluator> <rows>             columns equal the yardstick's?
 python evaluators_worker.py time <evaluator> <rows> <ours|loop>   answers the parent, see serving.py
 """
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -27,39 +27,46 @@ def ours(pair: Pair, rows: pd.DataFrame) -> pd.DataFrame:
     return ef.run_experiment(rows, evaluators=evaluator, progress=False)
 
 
-def loop(pair: Pair, rows: pd.DataFrame) -> pa.Array | pd.DataFrame:
-    """Run the yardstick over the same columns."""
+def loop(pair: Pair, rows: pd.DataFrame) -> pd.DataFrame | dict[str, pa.Array]:
+    """Run the yardstick over the same columns; it gives the columns that it fills."""
     found = pair.loop(*(rows[column] for column in pair.reads.values()))
-    return with_results(rows, kernel=passed_columns(found)) if pair.kernel else found
+    if pair.kernel:
+        return with_results(rows, kernel=passed_columns(found))
+    return found if isinstance(found, dict) else {"score": found}
 
 
 def verify(pair: Pair, rows: pd.DataFrame) -> None:
-    """Compare all scores.
+    """Compare every column that the yardstick gives.
 
     Raises:
         AssertionError: They differ.
     """
-    found, expected = scores(ours(pair, rows)), scores(loop(pair, rows))
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    found, expected = by_field(ours(pair, rows)), by_field(loop(pair, rows))
+    for field, column in expected.items():
+        if pa.types.is_floating(column.type):
+            scores = (column.to_numpy(), found[field].to_numpy())
+            np.testing.assert_allclose(*scores, rtol=1e-9, atol=1e-9)
+        else:
+            assert found[field].to_pylist() == column.to_pylist(), field
 
 
-def scores(result: pa.Array | pd.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The scores of either of them; NaN where there is none."""
-    if isinstance(result, pa.Array):
-        return np.asarray(result.to_numpy())
-    (column,) = (name for name in result.columns if name.endswith(".score"))
-    return result[column].to_numpy(dtype=float, na_value=np.nan)
+def by_field(result: pd.DataFrame | dict[str, pa.Array]) -> dict[str, pa.Array | pa.ChunkedArray]:
+    """The columns that either of them made, by the last part of their names."""
+    if isinstance(result, dict):
+        return result
+    made = {name: result[name] for name in result.columns if name.startswith("eval.")}
+    return {name.rsplit(".", 1)[1]: pa.array(column) for name, column in made.items()}
 
 
-def total(result: pa.Array | pd.DataFrame) -> dict[str, float]:
+def total(result: pd.DataFrame | dict[str, pa.Array]) -> dict[str, float]:
     """What the scores add up to."""
-    return {"score": float(np.nansum(scores(result)))}
+    return {"score": float(np.nansum(by_field(result)["score"].to_numpy()))}
 
 
 def main(what: str, evaluator: str, count: str, *who: str) -> None:
     """Do what the command line says."""
     pair = PAIRS[evaluator]
-    rows = frame(int(count))[list(dict.fromkeys(pair.reads.values()))]
+    rows = frame(int(count), list(dict.fromkeys(pair.reads.values())))
     if what == "verify":
         verify(pair, rows)
         return

@@ -67,6 +67,17 @@ class CellColumns:
         """Some consecutive rows; nothing is copied."""
         return CellColumns({k: array.slice(start, length) for k, array in self.arrays.items()})
 
+    def take(self, rows: pa.Array) -> CellColumns:
+        """The cells at these positions, any of them any number of times."""
+        return CellColumns(
+            {
+                name: nulls(len(rows), array.type)
+                if array.null_count == len(array)
+                else array.take(rows)
+                for name, array in self.arrays.items()
+            }
+        )
+
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.arrays[schema.ERROR])

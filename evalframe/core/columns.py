@@ -2,7 +2,7 @@
 
 Owns   reading a pandas column of any dtype: fresh Python values by the chunk, a Series for
        vectorized evaluators, an Arrow array for files.
-Leaves what a single value is to nested.py.
+Leaves what a single value is to nested.py, the walk over Python objects to walk.py.
 
 Nothing is converted when a Column is made; an object column is walked once, when something
 asks for it.
@@ -20,17 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evalframe.core import json_text
-from evalframe.core.errors import UnsupportedValueError
-from evalframe.core.nested import (
-    ATOMS,
-    NotPlainError,
-    Shape,
-    arrow_type,
-    has_surrogate,
-    is_null,
-    plain,
-    without_surrogates,
-)
+from evalframe.core.nested import NotPlainError, Shape, plain
+from evalframe.core.walk import Walk, refusal
 from evalframe.core.warn import warn
 
 TEXT = pd.StringDtype("pyarrow")
@@ -84,9 +75,9 @@ class Column:
         return python_text or (isinstance(dtype, np.dtype) and dtype.kind == "O")
 
     @cached_property
-    def _walk(self) -> _Walk:
+    def _walk(self) -> Walk:
         """What one walk over an object column finds; surrogates are warned of once."""
-        walk = _Walk(self.name, self.series)
+        walk = Walk(self.name, self.series)
         if walk.surrogates:
             warn(
                 f"Column {self.name!r} holds lone surrogates in {walk.surrogates} of "
@@ -116,18 +107,16 @@ class Column:
                     Shape().add(value)
                 except KeyError:
                     what = "a map that has a key twice"
-                    raise UnsupportedValueError(
-                        _refusal(self.name, row, NotPlainError(what))
-                    ) from None
+                    raise refusal(self.name, row, NotPlainError(what)) from None
                 except NotPlainError as exc:
-                    raise UnsupportedValueError(_refusal(self.name, row, exc)) from None
+                    raise refusal(self.name, row, exc) from None
 
     def _check_times(self, times: pa.Array | pa.ChunkedArray) -> None:
         """Python's times end with the year 9999, and count whole microseconds."""
         row = _first_beyond_python(times)
         if row is not None:
             what = "a time beyond Python's, such as one after the year 9999,"
-            raise UnsupportedValueError(_refusal(self.name, row, NotPlainError(what)))
+            raise refusal(self.name, row, NotPlainError(what))
         if _finer_than_python(times):
             warn(
                 f"Column {self.name!r} holds times finer than a microsecond: evaluators are given "
@@ -169,18 +158,21 @@ class Column:
             return self._walk.values(self.series.array[rows])
         return _decoded(pa.array(self.series.array[rows], from_pandas=True))
 
-    def vector(self) -> pd.Series:
+    def vector(self, *, shared: bool = False) -> pd.Series:
         """The column for a vectorized evaluator, on the frame's own index.
 
         Text is `string`, numbers, bools and times are ArrowDtype, all with NA; nested and
         mixed columns are object Series of fresh Python values.
+
+        Args:
+            shared: Whether lists may be the frame's own, for a reader that changes nothing.
 
         Raises:
             UnsupportedValueError: As `check`.
         """
         kind = self.arrow_type
         if kind is None or pa.types.is_nested(kind):
-            return self._objects()
+            return self._objects(shared=shared)
         array = self.stored().array
         if pa.types.is_floating(array.type):
             array = nan_to_null(array)
@@ -219,57 +211,14 @@ class Column:
             chunks.append(pa.array(values, type=kind or pa.large_string()))
         return Stored(pa.chunked_array(chunks, type=kind or pa.large_string()), json=kind is None)
 
-    def _objects(self) -> pd.Series:
-        cells = np.empty(len(self.series), dtype=object)
-        for rows in chunked(len(self.series)):
-            cells[rows] = as_objects(self.values(rows))
-        return pd.Series(cells, index=self.series.index.view(), name=self.name, dtype=object)
-
-
-class _Walk:
-    """The facts about a column of Python objects, from one pass over it."""
-
-    def __init__(self, name: Hashable, series: pd.Series) -> None:
-        objects = np.asarray(series.array, dtype=object)
-        kinds = set(map(type, objects))
-        self.atoms = kinds - ATOMS <= {type(pd.NA), type(pd.NaT)}
-        self.surrogates = 0
-        if kinds == {str} or kinds == {str, type(None)}:
-            # The usual column, at a tenth of the cost of a walk.
-            self.surrogates = sum(has_surrogate(text) for text in objects if text is not None)
-            self.arrow_type = pa.large_string()
+    def _objects(self, *, shared: bool = False) -> pd.Series:
+        if shared and self.native_type is None and self._walk.plain:
+            cells = np.array(self.series.array, dtype=object)
         else:
-            self.arrow_type = arrow_type(self._shape(name, objects))
-        self._clean = kinds <= ATOMS - {float} and not self.surrogates
-
-    def _shape(self, name: Hashable, objects: Any) -> Shape:
-        shape = Shape()
-        for row, value in enumerate(objects):
-            if is_null(value):
-                continue
-            shape.surrogates = False
-            try:
-                shape.add(value)
-            except NotPlainError as exc:
-                raise UnsupportedValueError(_refusal(name, row, exc)) from None
-            self.surrogates += shape.surrogates
-        return shape
-
-    def values(self, cells: Any) -> list[Any]:
-        cells = cells.astype(object) if cells.dtype != object else cells
-        values = cells.tolist()
-        if self._clean:
-            return list(values)
-        values = [None if is_null(value) else plain(value) for value in values]
-        return [without_surrogates(value) for value in values] if self.surrogates else values
-
-
-def _refusal(name: Hashable, row: int, exc: NotPlainError) -> str:
-    where = f", at {exc.where}" if exc.where else ""
-    return (
-        f"Column {name!r}, row {row}{where}: {exc.what} cannot be given to evaluators or kept in "
-        f"a file. {exc.advice}"
-    )
+            cells = np.empty(len(self.series), dtype=object)
+            for rows in chunked(len(self.series)):
+                cells[rows] = as_objects(self.values(rows))
+        return pd.Series(cells, index=self.series.index.view(), name=self.name, dtype=object)
 
 
 def chunked(length: int) -> list[slice]:

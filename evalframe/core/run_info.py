@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from evalframe.core.mapping import RoleMapping
@@ -62,11 +62,17 @@ class RunInfo:
 
     def to_json(self) -> str:
         """The JSON text for attrs."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+        infos = {name: _fields(info) for name, info in self.evaluators.items()}
+        return json.dumps({**_fields(self), "evaluators": infos}, ensure_ascii=False)
 
     def role_mapping(self) -> RoleMapping:
         """The mapping as an object."""
         return RoleMapping.of(**self.mapping)
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    """Its fields by name; not `asdict`, which copies whatever is in them."""
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
 def remembered(attrs: Mapping[Hashable, Any]) -> RunInfo:

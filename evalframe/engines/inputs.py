@@ -82,8 +82,13 @@ class Inputs:
         """Whether the values are immutable, so that one list serves every reader."""
         return isinstance(source, ColumnSource) and not self._column(source.label).mutable
 
-    def vector(self, source: Source, rows: np.ndarray[Any, Any]) -> Any:
+    def vector(self, source: Source, rows: np.ndarray[Any, Any], *, shared: bool = False) -> Any:
         """One source as a vectorized evaluator sees it, for these rows.
+
+        Args:
+            source: What to read.
+            rows: The rows it is to see.
+            shared: Whether it changes nothing in a column.
 
         Returns:
             A Series; a DataFrame for the dataset row and for several metadata columns.
@@ -92,18 +97,21 @@ class Inputs:
             values = [self.output(row) for row in rows]
             return series_of(values, self.index[rows], "output")
         if isinstance(source, ColumnSource):
-            return self._vector(source.label, rows)
+            return self._vector(source.label, rows, shared=shared)
         labels = self._row_columns if isinstance(source, RowSource) else source.labels
         return pd.DataFrame(
             {label: self._vector(label, rows) for label in labels}, index=self.index[rows]
         )
 
-    def vector_arguments(self, binding: Binding, rows: np.ndarray[Any, Any]) -> VectorArguments:
+    def vector_arguments(
+        self, binding: Binding, rows: np.ndarray[Any, Any], *, shared: bool
+    ) -> VectorArguments:
         """The arguments of a vectorized call; bound paths and functions are followed by row.
 
         Args:
             binding: What the evaluator reads.
             rows: The rows it is to see; those on which a path or function fails are left out.
+            shared: Whether it changes nothing in a column.
         """
         failed: dict[int, Exception] = {}
         followed = {
@@ -117,7 +125,7 @@ class Inputs:
             if place in followed:
                 made.append(series_of([followed[place][row] for row in kept], self.index[kept]))
                 continue
-            value = self.vector(binding.reads[argument.start], kept)
+            value = self.vector(binding.reads[argument.start], kept, shared=shared)
             made.append(
                 {name: value[name] for name in value} if argument.keyword == "**" else value
             )
@@ -151,11 +159,13 @@ class Inputs:
             return rows
         return np.arange(rows.start, rows.stop) // self.repetitions
 
-    def _vector(self, label: Hashable, rows: np.ndarray[Any, Any]) -> pd.Series:
-        series = self._column(label).vector()
-        everything = self.repetitions == 1 and len(rows) == len(series)
-        found = series if everything else series.iloc[rows // self.repetitions]
-        return found.set_axis(self.index[rows]) if not everything else found
+    def _vector(
+        self, label: Hashable, rows: np.ndarray[Any, Any], *, shared: bool = False
+    ) -> pd.Series:
+        series = self._column(label).vector(shared=shared)
+        if self.repetitions == 1 and len(rows) == len(series):
+            return series
+        return series.iloc[rows // self.repetitions].set_axis(self.index[rows])
 
 
 class Batch:

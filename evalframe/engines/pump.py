@@ -298,7 +298,8 @@ class Pump:
         self, planned: PlannedEvaluator, rows: np.ndarray[Any, Any]
     ) -> VectorArguments:
         try:
-            return self.inputs.vector_arguments(planned.call.binding, rows)
+            shared = planned.evaluator.reads_only
+            return self.inputs.vector_arguments(planned.call.binding, rows, shared=shared)
         except Exception as exc:  # noqa: BLE001 - a user's bound function may give anything
             return VectorArguments(rows[:0], [], {}, dict.fromkeys(map(int, rows), exc))
 
@@ -314,7 +315,9 @@ class Pump:
             result = context.run(function, *given.positional, **given.named)
             if inspect.isawaitable(result):
                 result = context.run(await_on_loop, result)
-            return place(result, self.inputs.index[given.rows], planned.rules), None
+            index = self.inputs.index
+            seen = index if count == len(index) else index[given.rows]
+            return place(result, seen, planned.rules), None
         except InvalidResultError as mistake:
             error = schema.error_text(schema.INVALID_RESULT, f"{planned.name!r} {mistake}")
             return CellColumns.all_alike(count, error, further), None

@@ -83,6 +83,8 @@ class Evaluator(metaclass=EvaluatorType):
         version: Your own mark of what it does, kept with the results.
         vectorized: Whether `evaluate` sees whole columns (pandas Series) and returns columns.
         threads: Run up to so many cells at once in threads; None: in the caller's thread.
+        reads_only: Whether a vectorized `evaluate` changes nothing in what it is given: lists
+            may then be the frame's own, not copies. Whoever writes another says so again.
         gives: Which of label, score and explanation it can fill.
         source: Where its formula is from, in Markdown.
         extra_needed: The extra of this package that it needs.
@@ -126,6 +128,7 @@ class Evaluator(metaclass=EvaluatorType):
     extras: ClassVar[Mapping[str, Any]] = {}
     vectorized: ClassVar[bool] = False
     threads: ClassVar[int | None] = None
+    reads_only: ClassVar[bool] = False
     gives: ClassVar[tuple[str, ...]] = (schema.LABEL, schema.SCORE, schema.EXPLANATION)
     source: ClassVar[str] = ""
     extra_needed: ClassVar[str] = ""
@@ -133,8 +136,10 @@ class Evaluator(metaclass=EvaluatorType):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Turn annotated fields into arguments, unless the class has its own `__init__`."""
         super().__init_subclass__(**kwargs)
+        if {"evaluate", "function"} & vars(cls).keys() and "reads_only" not in vars(cls):
+            cls.reads_only = False
         written = any(
-            "__init__" in vars(base) and not dataclasses.is_dataclass(base)
+            "__init__" in vars(base) and "__dataclass_fields__" not in vars(base)
             for base in cls.__mro__
             if base not in (Evaluator, object)
         )

@@ -11,7 +11,8 @@ All read `retrieval_context`, what was retrieved, and `context`, what is relevan
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -20,6 +21,7 @@ import pyarrow as pa
 from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.records import Cell
+from evalframe.evaluators.alike import Alike
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.chunks import ChunkError, Passage, passages_of
 from evalframe.evaluators.compared import failed, is_text, item_type, values
@@ -31,6 +33,10 @@ _RETRIEVED, _RELEVANT = "retrieval_context", "context"
 
 _SHOWN_RANKS = 10
 
+# The gains of the first k retrieved, by rank, and those of all that are relevant, highest first;
+# or how many these are, if each is 1.
+_Ranked = tuple[tuple[float, ...], tuple[float, ...] | int]
+
 _RANKS_SOURCE = (
     "[Manning et al. 2008, chapter 8](https://nlp.stanford.edu/IR-book/html/htmledition/"
     "evaluation-of-ranked-retrieval-results-1.html)"
@@ -41,6 +47,7 @@ class _Ranking(Evaluator):
     """A score of retrieved passages by which of them are relevant, and where they stand."""
 
     vectorized: ClassVar[bool] = True
+    reads_only: ClassVar[bool] = True
     gives: ClassVar[tuple[str, ...]] = (schema.SCORE, schema.EXPLANATION)
 
     # Ranks that count; None: all.
@@ -66,25 +73,39 @@ class _Ranking(Evaluator):
 
     def evaluate(self, retrieval_context: pd.Series, context: pd.Series) -> CellColumns:
         """The scores of whole columns."""
-        rows = zip(values(retrieval_context), values(context), strict=True)
-        return CellColumns.of([self._cell(*row) for row in rows], {})
-
-    def _cell(self, retrieved: Any, relevant: Any) -> Cell:
+        found, wanted = values(retrieval_context), values(context)
+        cells = Alike(self._cell)
         try:
-            wanted = passages_of(relevant, _RELEVANT)
-            found = passages_of(retrieved, _RETRIEVED)
-        except ChunkError as exc:
-            return failed(str(exc))
+            numbers = [cells[row] for row in _ranked_texts(found, wanted, self.k)]
+        except TypeError:  # not all of them are texts
+            numbers = [cells[row] for row in self._ranked(found, wanted)]
+        return cells.columns(numbers, {})
+
+    def _ranked(self, retrieved: list[Any], relevant: list[Any]) -> Iterator[_Ranked | Cell]:
+        for found, wanted in zip(retrieved, relevant, strict=True):
+            try:
+                passages = passages_of(wanted, _RELEVANT)
+                yield self._compared(passages_of(found, _RETRIEVED), passages)
+            except ChunkError as exc:
+                yield failed(str(exc))
+
+    def _compared(self, found: list[Passage], wanted: list[Passage]) -> _Ranked | Cell:
         grades = _grades(wanted)
-        if not grades:
-            return skipped(NO_RELEVANT)
-        if found and {type(one.key) for one in found}.isdisjoint(map(type, grades)):
+        if found and grades and {type(one.key) for one in found}.isdisjoint(map(type, grades)):
             return failed(
                 f"texts are not compared with numbers: {_RETRIEVED} holds "
                 f"{_kind(found[0].key)}, {_RELEVANT} {_kind(next(iter(grades)))}"
             )
-        gains = _gains(found, grades)[: self.k]
-        ideal = sorted(grades.values(), reverse=True)
+        return tuple(_gains(found, grades)[: self.k]), tuple(sorted(grades.values(), reverse=True))
+
+    def _cell(self, ranked: _Ranked | Cell) -> Cell:
+        if isinstance(ranked, Cell):
+            return ranked
+        gains, ideal = ranked
+        if not ideal:
+            return skipped(NO_RELEVANT)
+        if isinstance(ideal, int):
+            ideal = (1.0,) * ideal
         score = self._score(gains, ideal)
         return Cell(self._label(score), score, _explanation(gains, len(ideal)))
 
@@ -102,6 +123,24 @@ class _Ranking(Evaluator):
         """None, unless the score is a verdict."""
         del score
         return None
+
+
+def _ranked_texts(retrieved: list[Any], relevant: list[Any], k: int | None) -> Iterator[_Ranked]:
+    """What `_Ranking._compared` gives for rows that are lists of texts or null.
+
+    Raises:
+        TypeError: Some row is none.
+    """
+    if not {*map(type, retrieved), *map(type, relevant)} <= {list, type(None)}:
+        message = "not all rows are lists"
+        raise TypeError(message)
+    nothing, strip = repeat(0), str.strip  # which refuses what is no text
+    for found, wanted in zip(retrieved, relevant, strict=True):
+        left = dict.fromkeys(map(strip, wanted or ()), 1)
+        if "" in left:
+            del left[""]
+        ideal = len(left)
+        yield tuple(map(left.pop, map(strip, found or ()), nothing))[:k], ideal
 
 
 def _passage_type(column: pa.DataType | None) -> pa.DataType | None:

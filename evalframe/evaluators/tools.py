@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 import pandas as pd
@@ -14,6 +15,7 @@ import pyarrow as pa
 from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.records import Cell
+from evalframe.evaluators.alike import Alike
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.compared import failed, is_list, is_text, values
 from evalframe.evaluators.json_compare import shown
@@ -86,6 +88,7 @@ class ToolCalls(Evaluator):
     """
 
     vectorized: ClassVar[bool] = True
+    reads_only: ClassVar[bool] = True
     extras: ClassVar[Mapping[str, Any]] = {
         "missing": "json",
         "extra": "json",
@@ -126,9 +129,14 @@ class ToolCalls(Evaluator):
 
     def evaluate(self, tools_called: pd.Series, expected_tools: pd.Series) -> CellColumns:
         """The cells of whole columns."""
-        pairs = zip(values(tools_called), values(expected_tools), strict=True)
-        cells = [self._cell(called, expected) for called, expected in pairs]
-        return CellColumns.of(cells, self.result_fields(details=False))
+        further = self.result_fields(details=False)
+        called, expected = values(tools_called), values(expected_tools)
+        if not self.arguments and _are_names(called) and _are_names(expected):
+            cells = Alike(lambda pair: self._cell(*pair))
+            pairs = zip(_keys(called), _keys(expected), strict=True)
+            return cells.columns([cells[pair] for pair in pairs], further)
+        pairs = zip(called, expected, strict=True)
+        return CellColumns.of([self._cell(*pair) for pair in pairs], further)
 
     def _cell(self, called: Any, expected: Any) -> Cell:
         if expected is None:
@@ -146,6 +154,8 @@ class ToolCalls(Evaluator):
         if made_keys == wanted_keys and called is not None:
             return _EQUAL if self.mode == "exact" else _ALL
         places = _differences(made_keys, wanted_keys, ordered=self.mode != "set")
+        if called is not None and not any(places):
+            return _ALL
         found = {
             "missing": [wanted[place] for place in places.missing],
             "extra": [made[place] for place in places.extra],
@@ -187,8 +197,21 @@ _ALL = Cell(score=1.0, extras=("[]", "[]", "[]"))
 _EQUAL = _ALL._replace(label="True")
 
 
+def _are_names(rows: list[Any]) -> bool:
+    """Whether all rows are lists of texts or null."""
+    if not set(map(type, rows)) <= {list, type(None)}:
+        return False
+    return set(map(type, chain.from_iterable(filter(None, rows)))) <= {str}
+
+
+def _keys(rows: list[list[str] | None]) -> Iterator[tuple[str, ...] | None]:
+    return (None if row is None else tuple(row) for row in rows)
+
+
 def _names(calls: list[Any]) -> str:
     """JSON of the names."""
+    if not calls:
+        return "[]"
     names = [call.name if isinstance(call, Call) else call for call in calls]
     return text_of(f"[{', '.join(map(_encode, names))}]")
 

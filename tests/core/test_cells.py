@@ -71,3 +71,15 @@ def test_latencies_stand_beside_the_cells():
 
     assert columns.arrays["latency_s"] == pa.array([0.5, None, 0.0], pa.float64())
     assert columns.arrays["score"] == pa.array([1.0, None, 0.25])
+
+
+@pytest.mark.parametrize("rows", [[2, 0, 0, 1], [], [1, 1]], ids=["mixed", "none", "one"])
+def test_cells_can_be_taken_any_number_of_times(rows):
+    """In the order asked for, with every field and its type."""
+    columns = CellColumns.of(CELLS, EXTRAS)
+
+    taken = columns.take(pa.array(rows, pa.int64()))
+
+    everything = listed(columns, EXTRAS)
+    assert listed(taken, EXTRAS) == [everything[row] for row in rows]
+    assert all(taken.arrays[name].type == array.type for name, array in columns.arrays.items())

@@ -561,3 +561,55 @@ def test_a_long_column_is_stored_in_chunks():
     assert stored.array.num_chunks > 1
     assert stored.array.to_pylist() == values
     assert objects(time(1)).stored().array.type == pa.time64("us")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        pytest.param([["a", "é"], None, []], pa.list_(pa.large_string()), id="texts"),
+        pytest.param([["a"], [None]], pa.list_(pa.large_string()), id="texts-and-null"),
+        pytest.param([[], []], None, id="empty"),
+        pytest.param([["a"], [1]], None, id="mixed"),
+        pytest.param([["a"], ("a",)], None, id="tuple"),
+        pytest.param([[math.nan], [1.0]], pa.list_(pa.float64()), id="nan"),
+        pytest.param([[["a"]], None], pa.list_(pa.list_(pa.large_string())), id="nested"),
+    ],
+)
+def test_lists_are_stored_by_what_is_in_them_and_read_as_they_are(values, kind):
+    """Columns of lists of texts have a way of their own, which must come to the same."""
+    column = objects(*values)
+
+    assert column.arrow_type == kind
+    assert typed(column.values(EVERYTHING)) == typed(values)
+    assert typed(column.vector(shared=True).tolist()) == typed(values)
+
+
+def test_a_text_of_another_type_in_a_list_becomes_plain():
+    """NumPy's text is a subclass of Python's."""
+    column = objects(["a", np.str_("b")])
+
+    assert typed(column.values(EVERYTHING)) == typed([["a", "b"]])
+    assert typed(column.vector(shared=True).tolist()) == typed([["a", "b"]])
+
+
+def test_lone_surrogates_in_lists_are_counted_by_row_and_replaced():
+    """Beyond the rows that are looked at together, too; the frame keeps its own."""
+    rows = [["fine", "é"], None, ["\ud800", "\udfff"], ["a"], []] * 200
+    column = objects(*rows)
+
+    with pytest.warns(UserWarning, match=r"lone surrogates in 200 of 1000 rows"):
+        column.check()
+
+    assert column.values(slice(2, 3)) == column.vector(shared=True).tolist()[2:3] == [["�", "�"]]
+    assert column.series[2] == ["\ud800", "\udfff"]
+
+
+def test_a_reader_that_changes_nothing_may_have_the_frame_s_own_lists():
+    """But never its column: what it assigns stays with it."""
+    column = objects(["a"], None)
+
+    vector = column.vector(shared=True)
+    vector.iloc[1] = ["b"]
+
+    assert vector.iloc[0] is column.series.iloc[0]
+    assert column.series.iloc[1] is None

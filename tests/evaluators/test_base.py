@@ -6,10 +6,11 @@ import math
 import pickle
 from typing import ClassVar
 
+import pandas as pd
 import pytest
 
+import evalframe as ef
 from evalframe.evaluators.base import Evaluator
-from evalframe.evaluators.json_diff import JsonDiff
 
 
 class Mentions(Evaluator):
@@ -113,7 +114,7 @@ def test_annotated_fields_are_arguments_by_position_and_keyword():
             "Mentions takes no colour=. It takes word,",
             id="unknown",
         ),
-        pytest.param(lambda: JsonDiff(wieghts={"a": 1}), "Did you mean weights=", id="misspelt"),
+        pytest.param(lambda: ef.JsonDiff(wieghts={"a": 1}), "Did you mean weights=", id="misspelt"),
     ],
 )
 def test_arguments_that_do_not_fit_are_a_type_error(call, message):
@@ -337,16 +338,61 @@ def test_a_copy_cannot_have_a_name_that_breaks_columns(name):
 
 def test_the_signature_of_a_class_is_that_of_its_arguments():
     """What help() and editors show: its own arguments, then those of every evaluator."""
-    shown = {cls: list(inspect.signature(cls).parameters) for cls in (Mentions, Longer, JsonDiff)}
+    shown = {
+        cls: list(inspect.signature(cls).parameters) for cls in (Mentions, Longer, ef.JsonDiff)
+    }
 
     common = ["name", "threshold", "direction", "score_range", "version"]
     assert shown[Mentions] == ["word", "words", *common]
     assert shown[Longer] == ["than", "more", "unit", *common]
-    assert shown[JsonDiff][:2] == ["weights", "strings"]
-    assert sorted(shown[JsonDiff]) == sorted({*shown[JsonDiff], *common})
+    assert shown[ef.JsonDiff][:2] == ["weights", "strings"]
+    assert sorted(shown[ef.JsonDiff]) == sorted({*shown[ef.JsonDiff], *common})
 
 
 def test_a_version_is_text():
     """It is kept with the results as it is."""
     with pytest.raises(ValueError, match="version must be text, not 3"):
         Mentions("a", version=3)
+
+
+def test_who_writes_another_evaluate_says_anew_that_it_only_reads():
+    """A subclass of a built-in evaluator that changes its lists must not change the frame's."""
+
+    class Greedy(ef.HitRate):
+        def evaluate(self, retrieval_context, context):
+            retrieval_context.iloc[0].append("mine")
+            return super().evaluate(retrieval_context, context)
+
+    class Careful(Greedy):
+        reads_only = True
+
+        def evaluate(self, retrieval_context, context):
+            return retrieval_context.map(len) == context.map(len)
+
+    class Named(ef.HitRate):
+        pass
+
+    frame = pd.DataFrame({"retrieval_context": [["a"]], "context": [["mine"]]})
+    scored = ef.run_experiment(frame, evaluators=[Greedy()], progress=False)
+
+    assert [one.reads_only for one in (ef.HitRate, Greedy, Careful, Named)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert scored["eval.greedy.score"].tolist() == [1.0]
+    assert frame["retrieval_context"].tolist() == [["a"]]
+
+
+def test_a_subclass_of_a_built_in_evaluator_takes_its_arguments():
+    """Those of the `__init__` it inherits, also where a base has annotated fields."""
+
+    class Mine(ef.PrecisionAtK):
+        pass
+
+    class Hit(ef.HitRate):
+        pass
+
+    assert (Mine(3, name="x").k, Hit().k) == (3, None)
+    assert repr(Mine(3)) == "Mine(k=3)"

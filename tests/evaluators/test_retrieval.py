@@ -2,9 +2,12 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import evalframe as ef
 
@@ -292,3 +295,63 @@ def test_some_need_a_k(make):
     """A share of all that was retrieved would be another metric."""
     with pytest.raises(ValueError, match="at least 1, not None"):
         make(None)
+
+
+passages = st.sampled_from(["a", " a", "b", "c\n", "", " ", "é"])
+items = passages | st.sampled_from([7, None, chunk("a", 0.5), chunk("b", 1.0), chunk(7), {"x": 1}])
+contexts = st.none() | st.lists(passages, max_size=6)
+anything = contexts | st.lists(items, max_size=4) | passages | st.just(chunk("a"))
+
+
+def cells(evaluator, rows):
+    """Label, score, explanation and error of rows, called as a run calls it."""
+    columns = [np.empty(len(rows), dtype=object) for _ in range(2)]
+    for row, pair in enumerate(rows):
+        columns[0][row], columns[1][row] = pair
+    found = evaluator.function(*(pd.Series(column, dtype=object) for column in columns)).arrays
+    fields = ("label", "score", "explanation", "error")
+    return list(zip(*(found[name].to_pylist() for name in fields), strict=True))
+
+
+@every
+@given(rows=st.lists(st.tuples(anything, anything), max_size=5))
+def test_a_row_is_judged_as_it_is_alone(evaluator, rows):
+    """Whether the other rows are lists of texts, of anything else, or wrong."""
+    assert cells(evaluator, rows) == [cells(evaluator, [row])[0] for row in rows]
+
+
+def plain_scores(found, wanted):
+    """What `EVERY` scores on texts; None where nothing is relevant."""
+    relevant = {text.strip() for text in wanted or []} - {""}
+    if not relevant:
+        return [None] * len(EVERY)
+    hits, seen = [], set()
+    for text in found or []:
+        hits.append(text.strip() in relevant - seen)
+        seen.add(text.strip())
+    ranks = [rank for rank, hit in enumerate(hits, 1) if hit]
+    ideal = sum(1 / math.log2(rank + 1) for rank in range(1, len(relevant) + 1))
+    return [
+        sum(hits[:3]) / 3,
+        sum(hits[:3]) / len(relevant),
+        float(any(hits)),
+        1 / ranks[0] if ranks else 0.0,
+        sum(1 / math.log2(rank + 1) for rank in ranks) / ideal,
+    ]
+
+
+@given(found=contexts, wanted=contexts)
+def test_texts_score_by_the_plain_law(found, wanted):
+    """Whatever is blank, padded or there twice."""
+    scored = [cells(evaluator, [(found, wanted)])[0][1] for evaluator in EVERY]
+
+    assert scored == pytest.approx(plain_scores(found, wanted))
+
+
+@pytest.mark.parametrize("evaluator", [ef.PrecisionAtK(1), ef.RecallAtK(1), ef.HitRate(1)])
+def test_a_malformed_item_fails_its_row_beyond_the_ranks_that_count(evaluator):
+    """A row that cannot be read is no row with a score."""
+    ((label, score, _, error),) = cells(evaluator, [(["a", None], ["a"])])
+
+    assert (label, score) == (None, None)
+    assert error.startswith("invalid_result: item 2 of retrieval_context is None")

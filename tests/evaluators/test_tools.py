@@ -365,3 +365,23 @@ def test_what_is_named_accounts_for_every_call(called, expected):
     assert missing == clean[1] - clean[0]
     assert extra == clean[0] - clean[1]
     assert swapped.total() == (clean[0] & clean[1]).total() - longest(called, expected)
+
+
+rows = st.lists(
+    st.tuples(*[st.none() | st.lists(st.sampled_from(["a", "b", ""]), max_size=4)] * 2), max_size=6
+)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(rows=rows, other=st.sampled_from([None, "a", {"name": "b"}, [3]]))
+def test_a_row_is_judged_as_it_is_alone(mode, rows, other):
+    """Whether the others call the same tools, are no lists of names, or are wrong."""
+    rows = [*rows, (["a"], other)]
+    evaluator = ef.ToolCalls(mode)
+
+    together = cells(evaluator, *map(list, zip(*rows, strict=True)))
+
+    alone = [cell(evaluator, called, expected) for called, expected in rows]
+    assert [
+        dict(zip(together, row, strict=True)) for row in zip(*together.values(), strict=True)
+    ] == alone

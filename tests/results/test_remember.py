@@ -135,3 +135,14 @@ def test_versions_are_those_of_what_makes_the_numbers():
 
     assert found["python"] == platform.python_version()
     assert found["pandas"] == pd.__version__
+
+
+@pytest.mark.parametrize("values", [[], [None], [None] * 3], ids=["no-rows", "one", "several"])
+def test_rows_without_an_error_are_valid(values):
+    """The usual column, which is not looked through."""
+    assert counts(errors(values)) == {
+        "valid": len(values),
+        "failed": 0,
+        "task_failed": 0,
+        "skipped": 0,
+    }
