@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from evalframe.core import schema
 from evalframe.core.cells import CellColumns
+from evalframe.core.errors import listed
 from evalframe.core.records import Cell
 from evalframe.evaluators.alike import Alike
 from evalframe.evaluators.base import Evaluator
@@ -27,8 +28,9 @@ NO_EXPECTED = "no expected tools"
 NULL_CALLED = "tools_called is null"
 
 _NAMES = ("name", "tool_name")
-_ARGUMENTS = ("arguments", "args", "parameters")
+_ARGUMENTS = ("arguments", "args", "parameters", "input", "kwargs")
 _MOST_NAMED = 10
+CALLED = "tools_called"
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -38,11 +40,12 @@ class Call(NamedTuple):
 
     Attributes:
         name: The tool.
-        arguments: What it is called with, by name.
+        arguments: What it is called with, by name; of a call that was made also what cannot be
+            read as that, which is equal to nothing expected.
     """
 
     name: str
-    arguments: dict[str, Any]
+    arguments: Any
 
 
 class ToolsError(ValueError):
@@ -62,8 +65,9 @@ class ToolCalls(Evaluator):
     called). A value of another form fails.
 
     A call is a name, or a dict with the name under `name` or `tool_name` and the arguments under
-    `arguments`, `args` or `parameters`, also inside OpenAI's `{"function": {...}}`. A single one
-    needs no list around it; text that begins with `[` or `{` is read as JSON.
+    `arguments`, `args`, `parameters`, `input` or `kwargs`, also inside OpenAI's `{"function":
+    {...}}`. A single one needs no list around it; text that begins with `[` or `{` is read as
+    JSON.
 
     The explanation names missing, extra and (but for "set") out-of-order tools; the extras
     `missing`, `extra` and `out_of_order` are JSON lists of their names.
@@ -72,10 +76,12 @@ class ToolCalls(Evaluator):
         mode: "exact", "ordered" or "set".
         arguments: Whether calls must agree in their arguments, too: part by part, numbers by
             value, a bool is no number. JSON text of arguments is read; a call without any has
-            none, as one with `{}`.
+            none, as one with `{}`. A call that was made with what is no JSON object agrees with
+            none; among those expected it fails the row.
 
     Raises:
         ValueError: `mode` is none of the three.
+        TypeError: `arguments` is no bool.
 
     Examples:
         >>> import evalframe as ef
@@ -111,6 +117,9 @@ class ToolCalls(Evaluator):
         if mode not in MODES:
             message = f"mode must be one of {MODES}, not {mode!r}."
             raise ValueError(message)
+        if not isinstance(arguments, bool):
+            message = f"arguments must be True or False, not {arguments!r}."
+            raise TypeError(message)
         self.mode = mode
         self.arguments = arguments
         self.name = name or ""
@@ -143,7 +152,7 @@ class ToolCalls(Evaluator):
             return Cell(error=f"{schema.SKIPPED}: {NO_EXPECTED}")
         try:
             wanted = _calls(expected, "expected_tools", arguments=self.arguments)
-            made = _calls(called, "tools_called", arguments=self.arguments)
+            made = _calls(called, CALLED, arguments=self.arguments)
             wanted_keys, made_keys = wanted, made
             if self.arguments:
                 wanted_keys, made_keys = list(map(_key, wanted)), list(map(_key, made))
@@ -250,13 +259,38 @@ def _call(item: Any, what: str, *, arguments: bool) -> Call | str:
         raise ToolsError(message)
     if not arguments:
         return name
+    return Call(name, _arguments(given, what))
+
+
+def _arguments(given: dict[str, Any], what: str) -> Any:
+    """What a call was made with.
+
+    Raises:
+        ToolsError: It may stand under another key, or is expected and no dict.
+    """
     found = _first(given, _ARGUMENTS)
+    if found is None:
+        # `{"name": "pay", "argumets": {...}}` would pass as a call without arguments.
+        others = [key for key, value in given.items() if isinstance(value, dict)]
+        if others:
+            message = (
+                f"{what} has {listed(others)}, but arguments stand under one of "
+                f"{listed(_ARGUMENTS)}"
+            )
+            raise ToolsError(message)
+        return {}
+    made = what.endswith(CALLED)
     if isinstance(found, str):
-        found = _parsed(found, f"the arguments of {what}") if found.strip() else None
-    if found is not None and not isinstance(found, dict):
+        try:
+            found = json.loads(found) if found.strip() else {}
+        except ValueError as exc:
+            if not made:
+                message = f"the arguments of {what} cannot be read as JSON: {exc}"
+                raise ToolsError(message) from None
+    if not made and not isinstance(found, dict):
         message = f"the arguments of {what} are {describe(found)}, not a dict by name"
         raise ToolsError(message)
-    return Call(name, found or {})
+    return found
 
 
 def _first(item: dict[str, Any], keys: Sequence[str]) -> Any:
@@ -274,7 +308,7 @@ def _parsed(text: str, what: str) -> Any:
 
 def _key(call: Call) -> Hashable:
     """What equal calls have in common, and no others."""
-    return call.name if not call.arguments else (call.name, _canonical(call.arguments))
+    return call.name if call.arguments == {} else (call.name, _canonical(call.arguments))
 
 
 def _canonical(value: Any) -> Hashable:
