@@ -157,8 +157,10 @@ def bleu(**options):
 
 def pooled_bleu(output, references):
     """The same with all references at once."""
-    if isinstance(references, list) and None not in (output, *references) and references:
-        return (min(1, sacrebleu.sentence_bleu(output, references).score / 100),)
+    if isinstance(references, list) and output is not None:
+        references = [one for one in references if one is not None]
+        if references:
+            return (min(1, sacrebleu.sentence_bleu(output, references).score / 100),)
     return bleu()(output, references)
 
 
