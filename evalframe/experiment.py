@@ -68,11 +68,11 @@ class _Experiment:
         cells = self.plan.rows * (len(made) + (self.plan.task is not None))
         name = self.experiment_name
         self.progress = Progress(cells, name, enabled=options["progress"])
+        # Before anything runs: what runs may change what it reads.
+        self.facts = {planned.name: told(planned.evaluator) for planned in self.plan.evaluators}
         # Last: whatever fails before leaves no file open, and makes none.
         self.plan = replace(self.plan, cache=opened_cache(options["cache"]))
         self.run = LocalRun(self.plan, self.inputs, self.builder, self.progress)
-        # Before anything runs: what runs may change what it reads.
-        self.facts = {planned.name: told(planned.evaluator) for planned in self.plan.evaluators}
 
     @property
     def experiment_name(self) -> str:
