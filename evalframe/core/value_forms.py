@@ -86,6 +86,10 @@ def _set(value: Any) -> Form:
     return Form([name], [("", item) for item in items], unordered=True)
 
 
+def _error(value: BaseException) -> Form:
+    return Form([type(value).__qualname__], [("", value.args)])
+
+
 def _span(value: Any) -> Form:
     return Form([type(value).__name__], [("", value.start), ("", value.stop), ("", value.step)])
 
@@ -184,6 +188,7 @@ FORMS: dict[Any, Callable[[Any], Form]] = {
     **dict.fromkeys((classmethod, staticmethod), _descriptor("__func__")),
     **dict.fromkeys(_SILENT, _silent),
     collections.deque: _deque,
+    BaseException: _error,
     dict: _dict,
     re.Pattern: _pattern,
     PurePath: _path,

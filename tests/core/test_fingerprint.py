@@ -625,7 +625,16 @@ CONSTANTS = [
     *(np.array([1]), np.array([1.0]), np.array([[1]]), np.array([2]), pd.Timestamp("2024-01-01")),
     *(Color.RED, Color.BLUE, Size(1), Size(2), Point(1, 2), Reply(grade=1), Reply(grade=2)),
     *(Reply, LongReply, Color, Size, Path("a"), Path("b"), re.compile("a"), re.compile(b"a")),
-    *(list[int], list[str], int | str, np.add, np.subtract),
+    *(
+        KeyError("a"),
+        KeyError("b"),
+        ValueError("a"),
+        list[int],
+        list[str],
+        int | str,
+        np.add,
+        np.subtract,
+    ),
     *(functools.partial(len), functools.partial(len, "a")),
 ]
 
