@@ -17,7 +17,7 @@ import pandas as pd
 
 from evalframe.analysis.failures import failure_lines
 from evalframe.core.namespace import Namespace
-from evalframe.core.run_info import EvaluatorInfo, RunInfo, mapping_for_attrs
+from evalframe.core.run_info import RunInfo, mapping_for_attrs
 from evalframe.data.dataset import Dataset
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.local import LocalRun
@@ -25,6 +25,7 @@ from evalframe.engines.plan import Plan
 from evalframe.engines.prepare import Preparation, check_options, opened_cache
 from evalframe.engines.progress import Progress
 from evalframe.engines.roles import missing_columns, role_mapping, rows_without_output
+from evalframe.evaluators.identity import told, unread_note
 from evalframe.results.builder import Builder, assembled, repeated
 from evalframe.results.remember import remember, versions
 
@@ -67,6 +68,8 @@ class _Experiment:
         cells = self.plan.rows * (len(made) + (self.plan.task is not None))
         name = self.experiment_name
         self.progress = Progress(cells, name, enabled=options["progress"])
+        # Before anything runs: what runs may change what it reads.
+        self.facts = {planned.name: told(planned.evaluator) for planned in self.plan.evaluators}
         # Last: whatever fails before leaves no file open, and makes none.
         self.plan = replace(self.plan, cache=opened_cache(options["cache"]))
         self.run = LocalRun(self.plan, self.inputs, self.builder, self.progress)
@@ -113,16 +116,6 @@ class _Experiment:
         return frame
 
     def _remember(self, frame: pd.DataFrame, *, partial: bool) -> None:
-        infos = {
-            planned.name: EvaluatorInfo(
-                kind=planned.evaluator.kind,
-                direction=planned.evaluator.direction,
-                threshold=planned.evaluator.threshold,
-                score_range=(planned.rules.low, planned.rules.high),
-                version=planned.evaluator.version,
-            )
-            for planned in self.plan.evaluators
-        }
         info = RunInfo(
             experiment_name=self.experiment_name,
             started=self.started.isoformat(timespec="seconds"),
@@ -136,7 +129,7 @@ class _Experiment:
             versions=versions(),
             usage=self._usage(),
         )
-        remember(frame, info, infos, self.base.attrs)
+        remember(frame, info, self.facts, self.base.attrs)
 
     def _usage(self) -> dict[str, dict[str, Any]]:
         spent = self.run.session.spent
@@ -149,9 +142,18 @@ class _Experiment:
         """The whole frame; what the user should know of the models is said once."""
         frame = self.frame(partial=False)
         self.close()
+        self._note_unread()
         for note in self.run.session.notes:
             warnings.warn(note, stacklevel=3)
         return frame
+
+    def _note_unread(self) -> None:
+        """Say what fingerprints cannot see, where a run keeps them."""
+        if self.options["details"]:
+            for name, facts in self.facts.items():
+                note = unread_note(name, facts.unread)
+                if note is not None:
+                    self.run.session.note(note)
 
     def close(self) -> None:
         """Close the cache."""

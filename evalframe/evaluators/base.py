@@ -21,8 +21,11 @@ import pyarrow as pa
 
 from evalframe.core import schema
 from evalframe.core.binding import Binding, bind
+from evalframe.core.fingerprint import Fingerprint, of_function
+from evalframe.core.form import Described
 from evalframe.core.namespace import Namespace
 from evalframe.evaluators.declaration import check_declaration, check_options, signature_of
+from evalframe.evaluators.identity import BESIDE, counted
 
 DECLARED = ("name", "threshold", "direction", "score_range", "version")
 
@@ -66,7 +69,7 @@ class EvaluatorType(ABCMeta):
             return signature_of(cls.__init__, DECLARED)
 
 
-class Evaluator(metaclass=EvaluatorType):
+class Evaluator(Described, metaclass=EvaluatorType):
     """Base of evaluator classes: subclass it and write `evaluate`.
 
     The parameters of `evaluate` are bound by name: `input`, `output`, `dataset_output`,
@@ -132,6 +135,7 @@ class Evaluator(metaclass=EvaluatorType):
     gives: ClassVar[tuple[str, ...]] = (schema.LABEL, schema.SCORE, schema.EXPLANATION)
     source: ClassVar[str] = ""
     extra_needed: ClassVar[str] = ""
+    _beside: ClassVar[frozenset[str]] = BESIDE
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Turn annotated fields into arguments, unless the class has its own `__init__`."""
@@ -141,7 +145,7 @@ class Evaluator(metaclass=EvaluatorType):
         written = any(
             "__init__" in vars(base) and "__dataclass_fields__" not in vars(base)
             for base in cls.__mro__
-            if base not in (Evaluator, object)
+            if base not in (Evaluator, Described, object)
         )
         if "__init__" not in vars(cls) and not written:
             dataclasses.dataclass(repr=False, eq=False)(cls)
@@ -253,6 +257,29 @@ class Evaluator(metaclass=EvaluatorType):
         """
         del types
         return None
+
+    def fingerprint(self) -> Fingerprint:
+        """What stands for all of it that changes its cells; equal in every process.
+
+        Of a class: its arguments and bindings, and of your own its code. Of a function: its
+        code, and the functions, classes and constants of your own that it reaches. Of a judge:
+        prompt, schema, model and `inference_args`. `version` takes the place of all this.
+
+        Returns:
+            A tuple of `digest` (32 hexadecimal digits) and `unread`: what could not be read and
+            entered by its type ("client: OpenAI"), so that a change of it is not noticed.
+
+        Examples:
+            >>> import evalframe as ef
+            >>> ef.Contains("cat").fingerprint() == ef.Contains("cat", name="b").fingerprint()
+            True
+            >>> ef.Contains("cat").fingerprint() == ef.Contains("dog").fingerprint()
+            False
+        """
+        return of_function(self)
+
+    def _described(self) -> Mapping[str, Any]:
+        return counted(self, self._identity()[0])
 
     def _copy(self, **changes: Any) -> Self:
         twin = object.__new__(type(self))

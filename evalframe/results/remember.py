@@ -71,10 +71,13 @@ def remember(
     there = set(schema.evaluators_in(frame.columns))
     known = {name: info for name, info in old.evaluators.items() if name in there}
     for name, info in evaluators.items():
-        known[name] = replace(info, counts=counts(frame[schema.column(name, schema.ERROR)]))
+        made = counts(frame[schema.column(name, schema.ERROR)])
+        known[name] = replace(info, counts=made, started=run.started, finished=run.finished)
     traces = _still_there(frame, {**old.tracebacks, **run.tracebacks})
     # What is no evaluator's is the task's: it stays for as long as its outputs do.
     kept = {*known, *(old.usage.keys() - old.evaluators.keys() if run.task is None else ())}
     spent = {**{who: facts for who, facts in old.usage.items() if who in kept}, **run.usage}
-    made = replace(run, evaluators=known, tracebacks=traces, task=run.task or old.task, usage=spent)
-    frame.attrs = {**before, KEY: made.to_json()}
+    whole = replace(
+        run, evaluators=known, tracebacks=traces, task=run.task or old.task, usage=spent
+    )
+    frame.attrs = {**before, KEY: whole.to_json()}
