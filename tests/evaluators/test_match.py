@@ -69,7 +69,12 @@ def test_contains_looks_for_characters(judge, evaluator, output, found, given):
         pytest.param("a b", ["a", "b"], True, True, id="both"),
         pytest.param("a b", ["a", "c"], True, False, id="one"),
         pytest.param("a b", ("c", "d"), False, False, id="neither"),
-        pytest.param("a b", [], EMPTY_REFERENCE, EMPTY_REFERENCE, id="none-asked-for"),
+        pytest.param("a b", [], NO_REFERENCE, NO_REFERENCE, id="none-asked-for"),
+        pytest.param("a b", [None], NO_REFERENCE, NO_REFERENCE, id="nothing-but-null"),
+        pytest.param(None, [None], NO_REFERENCE, NO_REFERENCE, id="nothing-on-either-side"),
+        pytest.param("a b", [None, ""], EMPTY_REFERENCE, EMPTY_REFERENCE, id="null-and-empty"),
+        pytest.param("a b", [None, "a"], True, True, id="null-among-others"),
+        pytest.param("a b", [None, "c"], False, False, id="null-is-no-match"),
         pytest.param("a b", "a", True, True, id="text"),
         pytest.param("a b", "", EMPTY_REFERENCE, EMPTY_REFERENCE, id="empty-text"),
         pytest.param("a b", ["", "c"], False, False, id="empty-text-among-others"),
@@ -78,7 +83,7 @@ def test_contains_looks_for_characters(judge, evaluator, output, found, given):
     ],
 )
 def test_contains_takes_any_or_all_of_several_references(judge, output, reference, some, every):
-    """An empty text says nothing: it is left out, and a reference of nothing else is skipped."""
+    """Nulls and empty texts are left out; a reference of nothing else is skipped."""
     columns = [output, "x"], [reference, ["x"]]
 
     assert judge(ef.Contains(), *columns) == [some, True]
@@ -90,7 +95,7 @@ def test_contains_takes_any_or_all_of_several_references(judge, output, referenc
     [
         pytest.param(4, "4", "output is 4 (int), not text", id="output"),
         pytest.param("4", 4, "dataset_output is 4 (int), not text", id="reference"),
-        pytest.param("4", ["4", None], "dataset_output is None (NoneType), not text", id="part"),
+        pytest.param("4", ["4", 4], "dataset_output is 4 (int), not text", id="part"),
         pytest.param(["4"], "4", "output is ['4'] (list), not text", id="list-output"),
     ],
 )
