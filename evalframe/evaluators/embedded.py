@@ -30,7 +30,6 @@ from evalframe.llm.embedder import Embedder, Embeds, as_embedder
 from evalframe.llm.embeddings import Embeddings
 
 EMPTY_TEXT = "empty text"
-ZERO_VECTOR = "zero vector: it has no direction to compare"
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -159,16 +158,17 @@ class Embedded(Evaluator):
 def pair_of(output: Any, reference: Any) -> Pair | Cell:
     """What there is to compare on a row, or the cell of a row without.
 
-    Of a list of references those that are blank are left out.
+    Of a list of references those that are null or blank are left out.
     """
     many = isinstance(reference, (list, tuple))
-    given = list(reference) if many else [reference]
-    if reference is None or not given:
+    several = enumerate(reference if many else [reference], 1)
+    given = [(place, text) for place, text in several if text is not None]
+    if not given:
         return skipped(NO_REFERENCE)
-    for text in given:
+    for _, text in given:
         if not isinstance(text, str):
             return not_text("dataset_output", text)
-    kept = [(place, text_of(text)) for place, text in enumerate(given, 1) if text.strip()]
+    kept = [(place, text_of(text)) for place, text in given if text.strip()]
     if not kept:
         return skipped(EMPTY_TEXT)
     if output is None:

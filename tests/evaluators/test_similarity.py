@@ -48,6 +48,7 @@ def judged(outputs, references, embedder=compass):
         pytest.param("east", ["west", "northeast"], (math.sqrt(0.5),) * 2, id="best-of-a-list"),
         pytest.param("east", ["", "east"], (1.0, 1.0), id="blank-in-a-list-is-left-out"),
         pytest.param("east", ("west",), (0.0, -1.0), id="tuple"),
+        pytest.param("east", [None, "east"], (1.0, 1.0), id="null-in-a-list-is-left-out"),
     ],
 )
 def test_score_is_the_clipped_cosine(output, reference, expected):
@@ -65,6 +66,9 @@ def test_score_is_the_clipped_cosine(output, reference, expected):
         pytest.param("east", [], NO_REFERENCE, id="empty-list"),
         pytest.param("", "east", EMPTY, id="empty-output"),
         pytest.param("\u3000\n", "east", EMPTY, id="blank-output"),
+        pytest.param("east", [None, None], NO_REFERENCE, id="list-of-nulls"),
+        pytest.param(None, [None], NO_REFERENCE, id="no-output-and-list-of-nulls"),
+        pytest.param("east", [None, ""], EMPTY, id="list-of-null-and-blank"),
         pytest.param("east", "", EMPTY, id="empty-reference"),
         pytest.param("east", ["", " "], EMPTY, id="list-of-blanks"),
         pytest.param(None, "", EMPTY, id="no-output-and-empty-reference"),
@@ -92,7 +96,6 @@ def test_no_output_against_a_reference_scores_zero():
         pytest.param({"a": 1}, "east", "output is {'a': 1} (dict), not text", id="dict"),
         pytest.param(b"east", "east", "output is b'east' (bytes), not text", id="bytes"),
         pytest.param("east", True, "dataset_output is True (bool), not text", id="bool"),
-        pytest.param("east", ["east", None], "dataset_output is None (Non", id="null-in-a-list"),
         pytest.param("east", [["east"]], "dataset_output is ['east'] (list), n", id="nested"),
         pytest.param("east", Decimal(1), "dataset_output is Decimal('1')", id="decimal"),
     ],
