@@ -19,8 +19,8 @@ from evalframe.core.records import Cell
 from evalframe.evaluators.alike import Alike
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.compared import failed, is_list, is_text, values
-from evalframe.evaluators.json_compare import shown
 from evalframe.evaluators.flags import check_flags
+from evalframe.evaluators.json_compare import shown
 from evalframe.evaluators.normalize import describe, text_of
 
 MODES = ("exact", "ordered", "set")
