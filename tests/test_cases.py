@@ -842,7 +842,9 @@ def test_times_finer_than_python_knows_are_said():
     assert [Path(warning.filename).name for warning in caught] == ["test_cases.py"]
 
 
-@pytest.mark.parametrize("reference", ["", [], ["", ""]], ids=["text", "list", "list-of-empty"])
+@pytest.mark.parametrize(
+    "reference", ["", [""], ["", None]], ids=["text", "list", "list-with-null"]
+)
 def test_an_empty_reference_is_contained_by_no_merit(reference):
     """Every text contains the empty one: such a row is skipped, and raises no mean."""
     scored = ef.run_experiment([{"output": "a", "expected": reference}], evaluators=[ef.Contains()])

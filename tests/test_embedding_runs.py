@@ -433,17 +433,76 @@ def test_server_that_takes_fewer_texts_at_once_is_given_fewer(serve):
     assert server.stats()["outcomes"] == {"200": 4, "413": 3}
 
 
-def test_model_that_refuses_everything_is_not_asked_text_by_text(serve):
-    """After eight texts that were refused alone, and no answer, batches stay whole."""
-    server = serve(error(404, "no such model"))
-    texts = [f"text {number}" for number in range(400)]
+@pytest.mark.parametrize("status", [400, 413, 422])
+@pytest.mark.parametrize("concurrency", [1, 32])
+def test_server_that_refuses_everything_is_asked_nineteen_times(serve, status, concurrency):
+    """One batch down to eight texts that are refused alone; nothing more, however many rows."""
+    server = serve(error(status, "no"), latency=0.01)
+    texts = [f"text {number}" for number in range(12_000)]
 
     scored = ef.run_experiment(
-        frame(texts, texts), evaluators=[similar(server, batch_size=20)], concurrency=1
+        frame(texts, texts), evaluators=[similar(server)], concurrency=concurrency
     )
 
-    assert set(scores_and_errors(scored)) == {"bad_request: HTTP 404: no such model"}
-    assert server.calls < 2 * 20 + 20
+    assert set(scores_and_errors(scored)) == {f"bad_request: HTTP {status}: no"}
+    assert server.calls == 19
+    assert server.most_in_flight == 1
+
+
+@pytest.mark.parametrize("status", [404, 405, 410])
+def test_model_that_is_not_there_is_never_asked_in_halves(serve, status):
+    """It is due to no text: eight batches are sent, whole."""
+    server = serve(error(status, "no such model"), latency=0.01)
+    texts = [f"text {number:04}" for number in range(2_000)]
+
+    scored = ef.run_experiment(frame(texts, texts), evaluators=[similar(server)])
+
+    assert set(scores_and_errors(scored)) == {f"bad_request: HTTP {status}: no such model"}
+    assert [len(request.texts) for request in server.requests] == [128] * 8
+
+
+def test_refusals_before_the_first_answer_cost_no_other_text(serve):
+    """Seven short texts that are refused alone are no sign that all will be."""
+
+    def script(request):
+        bad = any(len(text) == 1 for text in request.texts)
+        return error(400, "too short") if bad else VECTORS(request)
+
+    texts = [*"abcdefg", *(f"text {number}" for number in range(300))]
+    scored = ef.run_experiment(frame(texts, texts), evaluators=[similar(serve(script))])
+
+    refused = ["bad_request: HTTP 400: too short"] * 7
+    assert scores_and_errors(scored) == [*refused, *[1.0] * 300]
+
+
+@pytest.mark.parametrize("failing", [error(500, "oh"), torn()], ids=["500", "torn"])
+def test_server_that_fails_otherwise_is_asked_by_many_at_once(serve, failing):
+    """Only refusals are waited for: failures that may pass would else be asked one by one."""
+    server = serve(failing, latency=0.05)
+    texts = [f"text {number}" for number in range(20)]
+
+    ef.run_experiment(frame(texts, texts), evaluators=[similar(server, batch_size=1)])
+
+    assert server.calls == 20
+    assert server.most_in_flight > 1
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_vectors_of_another_length_than_was_asked_for_fail(serve, tmp_path, cached):
+    """A server that does not know `dimensions`; both lengths are said."""
+    server = serve(VECTORS)
+    options = {"cache": tmp_path / "cache.sqlite"} if cached else {}
+
+    for _ in range(2):
+        scored = ef.run_experiment(
+            frame(["a"], ["a"]), evaluators=[similar(server, dimensions=7)], **options
+        )
+
+        (found,) = scores_and_errors(scored)
+        assert found == (
+            "server_error: dimensions=7 was asked for, and vectors of 3 numbers came: the model "
+            "cannot choose. Leave dimensions= out, or take a model that can"
+        )
 
 
 def test_vector_that_is_not_finite_fails_its_text_only(serve):

@@ -10,7 +10,7 @@ import numpy as np
 
 from evalframe.core import schema
 from evalframe.core.records import Cell
-from evalframe.evaluators.embedded import ZERO_VECTOR, Embedded, Numbers, Pair, snapped
+from evalframe.evaluators.embedded import Embedded, Numbers, Pair, snapped
 from evalframe.evaluators.normalize import json_of, skipped
 from evalframe.evaluators.pieces import Spans, sentences, words
 from evalframe.llm.embedder import Embeds
@@ -37,6 +37,18 @@ class _Match(NamedTuple):
     missing: list[list[int]]
 
 
+class _Side(NamedTuple):
+    """One of two texts.
+
+    Attributes:
+        pieces: Its words or sentences.
+        vectors: One for each of them.
+    """
+
+    pieces: list[str]
+    vectors: Vectors
+
+
 class BertScore(Embedded):
     """How much of `output` and `dataset_output` is found in the other, by greedy matching.
 
@@ -45,9 +57,12 @@ class BertScore(Embedded):
     other way; the score is f1 = 2 P R / (P + R), 0.0 where both are 0. With several references
     the best f1 counts. Without inverse document frequencies and without rescaling by a baseline.
 
-    With the local model a word's vector is the mean of its pieces in the whole text (in parts of
-    254 pieces); other embedders are given each distinct word as a text. A piece whose vector is
-    all zeros is close to nothing. Nulls, blank texts and failed embeddings are as in
+    With the local model, which is English, a word's vector is the mean of its pieces in the whole
+    text (in parts of 254 pieces), so that a word is itself only in the same context; other
+    embedders are given each distinct word as a text. A piece whose vector is all zeros, as are
+    those of words that the local model does not know, matches equal pieces with 1.0, and no
+    others. A text without any other piece is skipped: with the local model always, else where
+    the two texts have no piece in common. Nulls, blank texts and failed embeddings are as in
     `SemanticSimilarity`.
 
     Extras: `precision`, `recall`, and `missing`: [start, end) character positions of the
@@ -56,8 +71,9 @@ class BertScore(Embedded):
 
     Args:
         embedder: As for `SemanticSimilarity`.
-        level: "word" or "sentence". A word is a run of letters and digits; a sentence ends with
-            a line break, with an ideographic full stop, or with ".", "!", "?" before white space.
+        level: "word" or "sentence". A word is a run of letters and digits with the marks
+            on them, or an emoji; a sentence ends with a line break, with an ideographic full stop,
+            or with ".", "!", "?" before white space.
         presence_threshold: Cosine from which a piece of the reference is present, in [0, 1].
 
     Raises:
@@ -114,7 +130,7 @@ class BertScore(Embedded):
         else:
             vectors, failed = await self._apart(embeddings, pairs, spans)
         return await asyncio.to_thread(
-            lambda: [self._cell(pair, spans, vectors, failed) for pair in pairs]
+            lambda: [self._cell(pair, spans, vectors, failed, embeddings) for pair in pairs]
         )
 
     async def _apart(
@@ -135,17 +151,24 @@ class BertScore(Embedded):
         spans: Mapping[str, Spans],
         vectors: Mapping[str, Vectors],
         failed: Mapping[str, str],
+        embeddings: Embeddings,
     ) -> Cell:
         for text in pair.texts:
             if text in failed:
                 return Cell(error=failed[text])
         matches: dict[int, _Match] = {}
         for place, reference in enumerate(pair.references):
-            sides = vectors[pair.output], vectors[reference]
-            if all(side.any() for side in sides):
-                matches[place] = self._match(*sides, spans[reference])
+            sides = [
+                _Side([text[a:b] for a, b in spans[text]], vectors[text])
+                for text in (pair.output, reference)
+            ]
+            blank = not all(side.vectors.any() for side in sides)
+            # That two texts which the local model cannot read are equal is not for it to say.
+            if blank and (embeddings.contextual or not set(sides[0].pieces) & set(sides[1].pieces)):
+                continue
+            matches[place] = self._match(sides[0], sides[1], spans[reference])
         if not matches:
-            return skipped(ZERO_VECTOR)
+            return skipped(embeddings.zero)
         place = max(matches, key=lambda number: (matches[number].f1, -number))
         best = matches[place]
         return Cell(
@@ -154,7 +177,7 @@ class BertScore(Embedded):
             extras=(best.precision, best.recall, json_of("extra 'missing'", best.missing)),
         )
 
-    def _match(self, output: Vectors, reference: Vectors, spans: Spans) -> _Match:
+    def _match(self, output: _Side, reference: _Side, spans: Spans) -> _Match:
         found, present = _closest(output, reference)
         precision, recall = float(found.mean()), float(present.mean())
         both = precision + recall
@@ -166,14 +189,20 @@ class BertScore(Embedded):
         return _Match(precision, recall, 2 * precision * recall / both if both else 0.0, missing)
 
 
-def _closest(output: Vectors, reference: Vectors) -> tuple[Numbers, Numbers]:
-    """For each vector of one side the cosine with the closest of the other, in [0, 1]."""
-    left, right = _directions(output), _directions(reference)
+def _closest(output: _Side, reference: _Side) -> tuple[Numbers, Numbers]:
+    """For each piece of one side the cosine with the closest of the other, in [0, 1]."""
+    left, right = _directions(output.vectors), _directions(reference.vectors)
+    nowhere = [np.einsum("nd,nd->n", side, side) == 0 for side in (left, right)]
     found, present = np.zeros(len(left)), np.zeros(len(right))
+    numbers = _numbered(output.pieces, reference.pieces)
     step = max(_MOST_COSINES // len(right), 1)
     for start in range(0, len(left), step):
         rows = slice(start, start + step)
         alike = left[rows] @ right.T
+        unknown = nowhere[0][rows, None] | nowhere[1]
+        if unknown.any():
+            # Without a direction, a piece is at least what it is.
+            alike[unknown & (numbers[0][rows, None] == numbers[1])] = 1.0
         np.maximum(found[rows], alike.max(axis=1), out=found[rows])
         np.maximum(present, alike.max(axis=0), out=present)
     # Of the closest only: to look at every cosine takes longer than to compute them.
@@ -186,6 +215,15 @@ def _directions(vectors: Vectors) -> Numbers:
     lengths = np.sqrt(np.einsum("nd,nd->n", made, made))[:, None]
     np.divide(made, lengths, out=made, where=lengths > 0)
     return made
+
+
+def _numbered(*sides: Sequence[str]) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
+    """For each piece a number that only equal ones share."""
+    numbers: dict[str, int] = {}
+    return [
+        np.array([numbers.setdefault(piece, len(numbers)) for piece in side], dtype=np.int64)
+        for side in sides
+    ]
 
 
 def _explained(match: _Match, pair: Pair, place: int) -> str | None:

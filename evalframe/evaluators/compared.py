@@ -127,7 +127,11 @@ def verdicts(matches: Any, reference: pa.Array | pa.ChunkedArray | None = None) 
 
 
 def one_by_one(
-    output: pd.Series, dataset_output: pd.Series, verdict: Callable[[Any, Any], bool | Cell]
+    output: pd.Series,
+    dataset_output: pd.Series,
+    verdict: Callable[[Any, Any], bool | Cell],
+    *,
+    several: bool = False,
 ) -> list[Any]:
     """A verdict for each pair of which neither is null.
 
@@ -135,13 +139,26 @@ def one_by_one(
         output: The outputs.
         dataset_output: The references.
         verdict: Output and reference -> bool, or the cell of a row that cannot be judged.
+        several: Whether a list as reference of an output that is none holds several, so that one
+            of nothing but nulls is no reference.
     """
     missing = Cell(error=f"{schema.SKIPPED}: {NO_REFERENCE}")
     pairs = zip(values(output), values(dataset_output), strict=True)
     return [
-        missing if wanted is None else False if found is None else verdict(found, wanted)
+        missing
+        if wanted is None or (several and _without_answer(found, wanted))
+        else False
+        if found is None
+        else verdict(found, wanted)
         for found, wanted in pairs
     ]
+
+
+def _without_answer(found: Any, wanted: Any) -> bool:
+    lists = (list, tuple)
+    if not isinstance(wanted, lists) or isinstance(found, lists):
+        return False
+    return all(answer is None for answer in wanted)
 
 
 def failed(message: str) -> Cell:

@@ -28,7 +28,6 @@ from evalframe.evaluators.compared import (
     NO_REFERENCE,
     needs_texts,
     not_text,
-    references,
     values,
 )
 from evalframe.evaluators.normalize import skipped, text_of
@@ -37,7 +36,6 @@ from evalframe.llm.embedder import Embedder, Embeds, as_embedder
 from evalframe.llm.embeddings import Embeddings
 
 EMPTY_TEXT = "empty text"
-ZERO_VECTOR = "zero vector: it has no direction to compare"
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -169,15 +167,15 @@ def pair_of(output: Any, reference: Any) -> Pair | Cell:
 
     Of a list of references those that are null or blank are left out.
     """
-    given = references(reference)
+    many = isinstance(reference, (list, tuple))
+    several = enumerate(reference if many else [reference], 1)
+    given = [(place, text) for place, text in several if text is not None]
     if not given:
         return skipped(NO_REFERENCE)
-    for text in given:
+    for _, text in given:
         if not isinstance(text, str):
             return not_text("dataset_output", text)
-    many = isinstance(reference, (list, tuple))
-    listed = enumerate(reference if many else given, 1)
-    kept = [(place, text_of(text)) for place, text in listed if text is not None and text.strip()]
+    kept = [(place, text_of(text)) for place, text in given if text.strip()]
     if not kept:
         return skipped(EMPTY_TEXT)
     if output is None:

@@ -23,6 +23,7 @@ from evalframe.evaluators.compared import (
     unlike,
     verdicts,
 )
+from evalframe.evaluators.flags import check_flags
 from evalframe.evaluators.text_form import TextForm
 
 _LISTS = (list, tuple)
@@ -35,11 +36,12 @@ class ExactMatch(Evaluator):
     Texts must be the same, character by character, unless an option says else. Numbers are
     equal by exact value (1 and 1.0), a bool is no number, times are equal as moments. Lists
     and dicts are equal part by part; inside them, null and NaN are values that equal
-    themselves. A list as reference of an output that is no list holds several accepted answers.
+    themselves. A list as reference of an output that is no list holds several accepted answers,
+    nulls left out.
 
-    A null reference is skipped; a null output against a reference scores 0.0. Text against a
-    number, bool or time is a mistake in the data and no wrong answer: columns of such types are
-    refused before the run, single rows fail.
+    A null reference is skipped, as is a list without an accepted answer; a null output against a
+    reference scores 0.0. Text against a number, bool or time is a mistake in the data and no wrong
+    answer: columns of such types are refused before the run, single rows fail.
 
     Args:
         ignore_case: Compare texts by `str.casefold`; also those inside lists and dicts, but
@@ -50,7 +52,7 @@ class ExactMatch(Evaluator):
         accept_any: Whether a list as reference holds several accepted answers.
 
     Raises:
-        ValueError: `normal_form` is not one of Unicode's.
+        ValueError: `normal_form` is not one of Unicode's, or a flag is no bool.
 
     Examples:
         >>> import evalframe as ef
@@ -80,6 +82,7 @@ class ExactMatch(Evaluator):
         threshold: float | None = None,
     ) -> None:
         """See the class."""
+        check_flags(accept_any=accept_any)
         self.form = TextForm(ignore_case, ignore_whitespace, normal_form)
         self.accept_any = accept_any
         self.name = name or ""
@@ -98,7 +101,7 @@ class ExactMatch(Evaluator):
         found, wanted = arrow(output), arrow(dataset_output)
         kind = None if found is None or wanted is None else _common(found.type, wanted.type)
         if found is None or wanted is None or kind is None:
-            return one_by_one(output, dataset_output, self._verdict)
+            return one_by_one(output, dataset_output, self._verdict, several=self.accept_any)
         if is_text(kind):
             found, wanted = self.form.array(found), self.form.array(wanted)
         return verdicts(pc.equal(found.cast(kind), wanted.cast(kind)), wanted)

@@ -29,6 +29,8 @@ from evalframe.evaluators.compared import (
     values,
     verdicts,
 )
+from evalframe.evaluators.flags import check_flags
+from evalframe.evaluators.normalize import skipped
 from evalframe.evaluators.text_form import TextForm
 
 
@@ -76,7 +78,7 @@ class Contains(_TextVerdict):
         mode: Of a list of references, must "any" or "all" be contained.
 
     Raises:
-        ValueError: `text` is empty, or `mode` is neither.
+        ValueError: `text` is empty, `mode` is neither, or `ignore_case` is no bool.
 
     Examples:
         >>> import evalframe as ef
@@ -125,7 +127,7 @@ class Contains(_TextVerdict):
 
     def against_reference(self, output: pd.Series, dataset_output: pd.Series) -> Any:
         """The verdicts of whole columns, each row with its own reference."""
-        return one_by_one(output, dataset_output, self._verdict)
+        return one_by_one(output, dataset_output, self._verdict, several=True)
 
     def _verdict(self, found: Any, reference: Any) -> bool | Cell:
         wanted = references(reference)
@@ -137,7 +139,7 @@ class Contains(_TextVerdict):
         # Every text contains the empty one: such a reference says nothing, and passes nobody.
         wanted = [part for part in wanted if part]
         if not wanted:
-            return Cell(error=f"{schema.SKIPPED}: {EMPTY_REFERENCE}")
+            return skipped(EMPTY_REFERENCE)
         text = self.form.one(found)
         there = (self.form.one(part) in text for part in wanted)
         return any(there) if self.mode == "any" else all(there)
@@ -162,7 +164,7 @@ class Regex(_TextVerdict):
             "ß"); always one letter to one, so "ß" is not "SS".
 
     Raises:
-        ValueError: The pattern is not RE2's, or `mode` is neither.
+        ValueError: The pattern is not RE2's, `mode` is neither, or `ignore_case` is no bool.
 
     Examples:
         >>> import evalframe as ef
@@ -187,6 +189,7 @@ class Regex(_TextVerdict):
         if mode not in ("search", "fullmatch"):
             message = f"mode must be 'search' or 'fullmatch', not {mode!r}."
             raise ValueError(message)
+        check_flags(ignore_case=ignore_case)
         self.pattern = pattern
         self.mode = mode
         self.ignore_case = ignore_case
@@ -231,7 +234,8 @@ class OneOf(_TextVerdict):
         ignore_whitespace: Strip, and take runs of white space for one space.
 
     Raises:
-        ValueError: There is no choice, one is not text, or they are no list, tuple or set.
+        ValueError: There is no choice, one is not text, they are no list, tuple or set, or a flag
+            is no bool.
 
     Examples:
         >>> import evalframe as ef

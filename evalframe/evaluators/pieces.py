@@ -1,19 +1,23 @@
 """Texts in pieces: words, or sentences, each with the place where it stands.
 
-The rules are simple and the same for every language. A word is a run of letters, digits and
-underscores, with an apostrophe or a hyphen inside ("don't", "well-known"); a text without any is
-taken by its other signs ("?!"). A sentence ends with a line break, with a Chinese or Japanese
-full stop, question or exclamation mark, or with ".", "!", "?" or an ellipsis before white space
-("e.g. this" is two).
+The rules are simple and the same for every language. A word is one of words.py, with an
+apostrophe or a hyphen inside ("don't", "well-known"); an emoji or another pictorial sign is one
+too. A text without any is taken by its other signs ("?!"). A sentence ends with a line break,
+with a Chinese or Japanese full stop, question or exclamation mark, or with ".", "!", "?" or an
+ellipsis before white space ("e.g. this" is two).
 """
 
 from __future__ import annotations
 
+import functools
 import re
+
+from evalframe.evaluators.words import picture, word_of
 
 Spans = list[tuple[int, int]]
 
-_WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
+_INSIDE = r"['\u2019-]"
+_ASCII_WORD = re.compile(rf"\w+(?:{_INSIDE}\w+)*")
 _SIGN = re.compile(r"[^\w\s]")
 _MARKS = r".!?\u2026"
 _QUOTES = r"\"'\u201d\u2019)\]"
@@ -35,8 +39,15 @@ def words(text: str) -> Spans:
         >>> words("Don't stop!")
         [(0, 5), (6, 10)]
     """
-    found = [match.span() for match in _WORD.finditer(text)]
+    pattern = _ASCII_WORD if text.isascii() else _word()
+    found = [match.span() for match in pattern.finditer(text)]
     return found or [match.span() for match in _SIGN.finditer(text)]
+
+
+@functools.cache
+def _word() -> re.Pattern[str]:
+    word = word_of(r"\w")
+    return re.compile(f"{word}(?:{_INSIDE}{word})*+|{picture()}")
 
 
 def sentences(text: str) -> Spans:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from evalframe.core.records import Cell
-from evalframe.evaluators.embedded import ZERO_VECTOR, Embedded, Pair, cosines
+from evalframe.evaluators.embedded import Embedded, Pair, cosines
 from evalframe.evaluators.normalize import skipped
 from evalframe.llm.embedder import Embeds
 from evalframe.llm.embeddings import Embeddings, Found
@@ -33,7 +33,9 @@ class SemanticSimilarity(Embedded):
     Args:
         embedder: "<provider>/<model>" or an `ef.Model` behind /v1/embeddings; a function from a
             list of texts to vectors; an `ef.Embedder` with options; None: the small local model
-            (extra `local`), which reads the first 254 word pieces of a text.
+            (extra `local`). It is English and reads the first 254 word pieces of a text. Pieces
+            that it does not know are only equal or different to it (one warning counts the
+            texts); a text of which it knows no piece is skipped.
 
     Raises:
         TypeError: `embedder` is none of these.
@@ -67,10 +69,10 @@ class SemanticSimilarity(Embedded):
 
     async def _compared(self, embeddings: Embeddings, pairs: Sequence[Pair]) -> list[Cell]:
         found = await embeddings.vectors(self.name, [pair.texts for pair in pairs])
-        return await asyncio.to_thread(_cells, pairs, found)
+        return await asyncio.to_thread(_cells, pairs, found, embeddings.zero)
 
 
-def _cells(pairs: Sequence[Pair], found: Found) -> list[Cell]:
+def _cells(pairs: Sequence[Pair], found: Found, zero: str) -> list[Cell]:
     cells: list[Cell] = []
     for start in range(0, len(pairs), _BLOCK):
         some = [(pair, found.error(pair.texts)) for pair in pairs[start : start + _BLOCK]]
@@ -82,7 +84,9 @@ def _cells(pairs: Sequence[Pair], found: Found) -> list[Cell]:
         ]
         alike = iter(_cosines(sides, found))
         cells += [
-            _cell([next(alike) for _ in pair.references]) if error is None else Cell(error=error)
+            _cell([next(alike) for _ in pair.references], zero)
+            if error is None
+            else Cell(error=error)
             for pair, error in some
         ]
     return cells
@@ -97,10 +101,15 @@ def _cosines(sides: Sequence[tuple[str, str]], found: Found) -> list[float]:
     return list(cosines(products, squares).tolist())
 
 
-def _cell(alike: Sequence[float]) -> Cell:
-    """The cell of a row by its cosines, one for each reference."""
+def _cell(alike: Sequence[float], zero: str) -> Cell:
+    """The cell of a row by its cosines, one for each reference.
+
+    Args:
+        alike: NaN for a vector of zeros.
+        zero: What to say where all are.
+    """
     known = [cosine for cosine in alike if not math.isnan(cosine)]
     if not known:
-        return skipped(ZERO_VECTOR)
+        return skipped(zero)
     best = max(known)
     return Cell(score=max(best, 0.0), extras=(best,))

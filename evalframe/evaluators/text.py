@@ -9,18 +9,17 @@ A list of texts as reference holds several, of which the best counts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from evalframe.core.optional import optional
+from evalframe.evaluators.flags import check_flags
 from evalframe.evaluators.overlap import Overlap, shared
 from evalframe.evaluators.text_form import TextForm
 from evalframe.evaluators.text_pairs import Floats, Pairs, PairScore
-
-_WORDS = re.compile(r"\w+")
+from evalframe.evaluators.words import words_of
 
 TOKENIZERS = ("13a", "intl", "char", "zh", "none")
 SMOOTHINGS = ("exp", "floor", "add-k", "none")
@@ -34,14 +33,14 @@ _SAME = Overlap(1.0, 1.0, 1.0)
 
 
 class TokenF1(PairScore):
-    r"""F1 of the words that `output` and `dataset_output` have in common, in [0, 1].
+    """F1 of the words that `output` and `dataset_output` have in common, in [0, 1].
 
-    Words are runs of letters, digits and underscores of any script (`\w+`), in lower case,
-    articles included; their order does not matter, and each counts as often as both texts have
-    it. F1 = 2PR / (P + R) with precision P = shared / words of the output and recall R =
-    shared / words of the reference; both are extras. Two texts without words score 1.0, one
-    without words against one with words 0.0, as in SQuAD 2.0. Text that is written without
-    spaces, such as Chinese, is one word: use `Chrf`, or `Rouge`.
+    Words are runs of letters, digits and underscores of any script with the accents and vowel
+    signs on them, in lower case, articles included; their order does not matter, and each counts
+    as often as both texts have it. F1 = 2PR / (P + R) with precision P = shared / words of the
+    output and recall R = shared / words of the reference; both are extras. Two texts without words
+    score 1.0, one without words against one with words 0.0, as in SQuAD 2.0. Text that is written
+    without spaces, such as Chinese, is one word: use `Chrf`, or `Rouge`.
 
     A list of texts as `dataset_output` holds several references, of which the best counts. A
     null reference is skipped, a null output against a reference scores 0.0, a value that is no
@@ -66,10 +65,9 @@ class TokenF1(PairScore):
         self.threshold = threshold
 
     def _measure(self, asked: Pairs) -> Floats:
-        words = _WORDS.findall
         scores = []
         for output, reference in zip(asked.outputs, asked.references, strict=True):
-            found, wanted = words(output.lower()), words(reference.lower())
+            found, wanted = words_of(output.lower()), words_of(reference.lower())
             alike = not found and not wanted
             common = shared(found, wanted)
             scores.append(_SAME if alike else Overlap.of(common, len(found), len(wanted)))
@@ -93,7 +91,7 @@ class Levenshtein(PairScore):
             composed and a decomposed letter differ.
 
     Raises:
-        ValueError: `normal_form` is not one of Unicode's.
+        ValueError: `normal_form` is not one of Unicode's, or a flag is no bool.
 
     Examples:
         >>> import evalframe as ef
@@ -195,6 +193,7 @@ class Bleu(PairScore):
         _check_order("max_order", max_order, lowest=1)
         _check_choice("smoothing", smoothing, SMOOTHINGS)
         _check_choice("tokenize", tokenize, TOKENIZERS)
+        check_flags(ignore_case=ignore_case, pooled=pooled)
         self.max_order = max_order
         self.smoothing = smoothing
         self.tokenize = tokenize
@@ -276,6 +275,7 @@ class Chrf(PairScore):
         if not number or not 0 < beta <= _HIGHEST_BETA:
             message = f"beta must be a number above 0 and up to {_HIGHEST_BETA:g}, not {beta!r}."
             raise ValueError(message)
+        check_flags(ignore_case=ignore_case)
         self.char_order = char_order
         self.word_order = word_order
         self.beta = beta

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evalframe.evaluators.flags import check_flags
+
 NORMAL_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 
 # What str.split() takes for white space in ASCII text, and where it is not one inner space.
@@ -35,11 +37,12 @@ class TextForm:
     normal_form: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the normal form.
+        """Check what was given.
 
         Raises:
-            ValueError: It is not one of Unicode's.
+            ValueError: A flag is no bool, or the normal form is not one of Unicode's.
         """
+        check_flags(ignore_case=self.ignore_case, ignore_whitespace=self.ignore_whitespace)
         if self.normal_form is not None and self.normal_form not in NORMAL_FORMS:
             message = f"normal_form must be one of {NORMAL_FORMS}, not {self.normal_form!r}."
             raise ValueError(message)

@@ -19,6 +19,7 @@ from evalframe.core.records import Cell
 from evalframe.evaluators.alike import Alike
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.compared import failed, is_list, is_text, values
+from evalframe.evaluators.flags import check_flags
 from evalframe.evaluators.json_compare import shown
 from evalframe.evaluators.normalize import describe, text_of
 
@@ -80,8 +81,7 @@ class ToolCalls(Evaluator):
             none; among those expected it fails the row.
 
     Raises:
-        ValueError: `mode` is none of the three.
-        TypeError: `arguments` is no bool.
+        ValueError: `mode` is none of the three, or `arguments` is no bool.
 
     Examples:
         >>> import evalframe as ef
@@ -117,9 +117,7 @@ class ToolCalls(Evaluator):
         if mode not in MODES:
             message = f"mode must be one of {MODES}, not {mode!r}."
             raise ValueError(message)
-        if not isinstance(arguments, bool):
-            message = f"arguments must be True or False, not {arguments!r}."
-            raise TypeError(message)
+        check_flags(arguments=arguments)
         self.mode = mode
         self.arguments = arguments
         self.name = name or ""

@@ -208,15 +208,23 @@ class ChatError(CallError):
             `server_error`, `connection`, `timeout`.
         retry_after: Seconds that the server asked to wait.
         retryable: Whether asking again can help.
+        status: HTTP status of what the server answered, if it did.
     """
 
     def __init__(
-        self, kind: str, message: str, *, retryable: bool = False, retry_after: float | None = None
+        self,
+        kind: str,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        status: int | None = None,
     ) -> None:
         """Keep kind and advice."""
         super().__init__(kind, message)
         self.retryable = retryable
         self.retry_after = retry_after
+        self.status = status
 
 
 class ChatClient(Protocol):

@@ -30,7 +30,7 @@ from evalframe.llm.chat import (
     ModelRequest,
 )
 from evalframe.llm.connections import Connections
-from evalframe.llm.embedder import Embedder, InThread, source_of
+from evalframe.llm.embedder import Embedder, InThread, source_of, unread_note
 from evalframe.llm.embeddings import Embeddings
 from evalframe.llm.ended import Ended, EndedQuestions
 from evalframe.llm.model import Endpoint, Model
@@ -342,6 +342,9 @@ class Session:
 
     async def close(self) -> None:
         """End what is still being asked, and close all connections."""
+        unread = set().union(*(made.unread for made in self._embeddings.values()))
+        if unread:
+            self.note(unread_note(len(unread)))
         await self._sharing.close()
         self._ended.close()
         self._store_of_vectors.close()

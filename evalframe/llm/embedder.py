@@ -25,6 +25,11 @@ from evalframe.llm.embedding import EmbeddingRequest
 from evalframe.llm.model import Endpoint, Model
 from evalframe.llm.onnx_model import Spans, loaded, local_identity, local_problem
 
+ZERO_VECTOR = "zero vector: it has no direction to compare"
+UNREAD = (
+    "the local model, which is English, knows nothing of the text: give embedder= a model that does"
+)
+
 _SERVER_BATCH = 128
 _LOCAL_BATCH = 32
 
@@ -43,9 +48,11 @@ class Embedder(Described):
     Args:
         model: "<provider>/<model>" or an `ef.Model`, behind /v1/embeddings; a function, sync or
             async, from a list of n texts to vectors of shape (n, dimensions); None: the small
-            model all-MiniLM-L6-v2, in this process (extra `local`).
+            model all-MiniLM-L6-v2, in this process (extra `local`). It is English, reads the
+            first 254 word pieces of a text, and takes no account of case and accents.
         batch_size: Most texts in one request or call; 128 if not given, 32 for the local model.
-        dimensions: How many numbers a vector is to have, where the model can choose.
+        dimensions: How many numbers a vector is to have, where the model can choose; a server
+            that gives vectors of another length has failed.
 
     Raises:
         TypeError: `model` is none of these.
@@ -155,6 +162,8 @@ class VectorSource(Protocol):
         batch_size: Most texts at once.
         at_once: Most batches at once.
         failure: Kind of the failed cell where a vector cannot be used.
+        zero: Why there is nothing to compare where a vector is all zeros.
+        size: How many numbers a vector has, if that is known before one is there.
     """
 
     identity: str
@@ -162,6 +171,8 @@ class VectorSource(Protocol):
     batch_size: int
     at_once: int
     failure: str
+    zero: str
+    size: int | None
 
     async def embed(self, who: str, texts: Sequence[str]) -> np.ndarray[Any, Any]:
         """One vector for each text.
@@ -177,6 +188,7 @@ class ServerVectors:
 
     lasting = True
     failure = schema.SERVER_ERROR
+    zero = ZERO_VECTOR
 
     def __init__(self, embedder: Embedder, model: Model, send: Sends, concurrency: int) -> None:
         """Remember what to ask, and how."""
@@ -184,19 +196,28 @@ class ServerVectors:
         self.identity = json.dumps([endpoint.base_url, endpoint.model, embedder.dimensions])
         self.batch_size = embedder.batch_size or _SERVER_BATCH
         self.at_once = concurrency
-        self._model, self._dimensions, self._send = model, embedder.dimensions, send
+        self.size = embedder.dimensions
+        self._model, self._send = model, send
 
     async def embed(self, who: str, texts: Sequence[str]) -> np.ndarray[Any, Any]:
         """One request.
 
         Raises:
             ChatError: There is no answer.
+            CallError: Its vectors have another length than was asked for.
         """
 
         def request(endpoint: Endpoint) -> EmbeddingRequest:
-            return EmbeddingRequest(endpoint, tuple(texts), self._dimensions)
+            return EmbeddingRequest(endpoint, tuple(texts), self.size)
 
-        return (await self._send(who, self._model, request)).vectors
+        vectors = (await self._send(who, self._model, request)).vectors
+        if self.size is not None and vectors.shape[1] != self.size:
+            message = (
+                f"dimensions={self.size} was asked for, and vectors of {vectors.shape[1]} numbers "
+                "came: the model cannot choose. Leave dimensions= out, or take a model that can"
+            )
+            raise CallError(schema.SERVER_ERROR, message)
+        return vectors
 
 
 class CalledVectors:
@@ -204,6 +225,8 @@ class CalledVectors:
 
     lasting = False
     failure = schema.INVALID_RESULT
+    zero = ZERO_VECTOR
+    size: int | None = None
 
     def __init__(
         self, embedder: Embedder, function: EmbedTexts, concurrency: int, in_thread: InThread
@@ -253,6 +276,8 @@ class LocalVectors:
 
     lasting = True
     failure = schema.INVALID_RESULT
+    zero = UNREAD
+    size: int | None = None
     at_once = 1
 
     def __init__(self, embedder: Embedder) -> None:
@@ -269,6 +294,23 @@ class LocalVectors:
     async def words(self, texts: Sequence[str], spans: Sequence[Spans]) -> list[Any]:
         """For each text, one vector for each of its words as it stands there."""
         return await asyncio.to_thread(self._model.words, texts, spans)
+
+    async def unread(self, texts: Sequence[str]) -> list[str]:
+        """Those of the texts of which the model does not know everything."""
+        return await asyncio.to_thread(
+            lambda: [text for text in texts if not self._model.reads(text)]
+        )
+
+
+def unread_note(count: int) -> str:
+    """What to say where the local model did not know everything in so many texts."""
+    texts = f"{count:,} texts" if count > 1 else "a text"
+    return (
+        f"The local model, which is English, does not know all characters of {texts}: what it does "
+        "not know is compared by its spelling only, and a text of which it knows nothing is "
+        "skipped. Give embedder= a model that knows them, such as "
+        "'openai/text-embedding-3-small', or a function from texts to vectors."
+    )
 
 
 def source_of(

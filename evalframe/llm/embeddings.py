@@ -19,14 +19,18 @@ import numpy as np
 from evalframe.core import schema
 from evalframe.core.nested import without_surrogates
 from evalframe.core.records import CallError
+from evalframe.llm.chat import ChatError
 from evalframe.llm.embedder import LocalVectors, VectorSource
 from evalframe.llm.onnx_model import Spans
 from evalframe.llm.vectors import Vectors, VectorStore, unit
 
 # About 16,000 tokens of English, and four times as many of Chinese: servers take more at once.
 _MOST_CHARACTERS = 64_000
-# A model that is not there refuses everything: to send its texts one by one shows nothing new.
-_MOST_REFUSED_ALONE = 8
+# A server that refuses everything will refuse the rest: to send it text by text shows nothing new.
+_MOST_REFUSED = 8
+# What may be due to a single text, or to their number; 500 only where it says so. None: the
+# request could not be sent.
+_DUE_TO_TEXTS = (None, 400, 413, 422, 500)
 
 
 class Found(NamedTuple):
@@ -60,7 +64,11 @@ class Counts(Protocol):
 
 
 class Embeddings:
-    """The vectors of one embedder in one run."""
+    """The vectors of one embedder in one run.
+
+    Attributes:
+        unread: Keys of the texts of which the local model does not know everything.
+    """
 
     def __init__(
         self,
@@ -86,14 +94,23 @@ class Embeddings:
         self._failure = failure
         self._ends_at_failure = ends_at_failure
         self._failed: dict[bytes, str] = {}
-        self._size: int | None = None
+        self._size = source.size
         self._slots = asyncio.Semaphore(source.at_once)
-        self._refused_alone = 0  # since the last answer
+        self._first = asyncio.Lock()
+        self._refusing = True  # until it has done anything else
+        self._refused = 0  # that were not sent in halves, since the last answer
+        self._refusal = ""
+        self.unread: set[bytes] = set()
 
     @property
     def contextual(self) -> bool:
         """Whether it gives words as they stand in their text."""
         return isinstance(self._source, LocalVectors)
+
+    @property
+    def zero(self) -> str:
+        """Why there is nothing to compare where a vector is all zeros."""
+        return self._source.zero
 
     async def words(self, texts: Sequence[str], spans: Sequence[Spans]) -> list[Vectors]:
         """For each text one vector for each word; only where it is contextual.
@@ -102,6 +119,7 @@ class Embeddings:
         """
         source = self._source
         assert isinstance(source, LocalVectors)  # noqa: S101 - what contextual says
+        await self._remember_unread(texts)
         made: list[Vectors] = []
         for start in range(0, len(texts), source.batch_size):
             some = slice(start, start + source.batch_size)
@@ -119,6 +137,7 @@ class Embeddings:
             Exception: What `failure` raised.
         """
         keys = {text: self._key(text) for texts in cells for text in texts}
+        await self._remember_unread(list(keys))
         kept = self._store.find(list(keys.values()), lasting=self._source.lasting)
         known = {text: kept[key] for text, key in keys.items() if key in kept}
         if self._size is None and known:
@@ -138,6 +157,10 @@ class Embeddings:
         size = (0, self._size or 0)
         stacked = np.stack(list(made.values())) if made else np.zeros(size, np.float32)
         return Found({text: place for place, text in enumerate(made)}, stacked, failed)
+
+    async def _remember_unread(self, texts: Sequence[str]) -> None:
+        if isinstance(self._source, LocalVectors):
+            self.unread.update(map(self._key, await self._source.unread(texts)))
 
     def _key(self, text: str) -> bytes:
         given = f"{self._source.identity}\0{text}"
@@ -166,7 +189,7 @@ class Embeddings:
             async with self._slots:
                 if self._ends_at_failure and self._failed:
                     return
-                found = await self._embedded(who, batch, keys)
+                found = await self._in_turn(who, batch, keys)
             self._store.keep(
                 {keys[text]: vector for text, vector in found.items()},
                 lasting=self._source.lasting,
@@ -192,14 +215,25 @@ class Embeddings:
         if batch:
             yield batch
 
+    async def _in_turn(
+        self, who: str, batch: list[str], keys: Mapping[str, bytes]
+    ) -> dict[str, Vectors]:
+        """The vectors of a batch: one after the other while all that came is refusals."""
+        async with self._first:
+            if self._refusing:
+                return await self._embedded(who, batch, keys)
+        return await self._embedded(who, batch, keys)
+
     async def _embedded(
         self, who: str, batch: list[str], keys: Mapping[str, bytes]
     ) -> dict[str, Vectors]:
         """The vectors of a batch; of a batch that is refused, those of its halves."""
+        if self._refusing and self._refused >= _MOST_REFUSED:
+            return self._lost(batch, keys, self._refusal)
         try:
             vectors = unit(await self._source.embed(who, batch))
         except CallError as exc:
-            if exc.kind == schema.BAD_REQUEST and self._may_split(batch):
+            if self._may_split(batch, exc):
                 middle = len(batch) // 2
                 # One after the other: where all are refused, few are sent before that is known.
                 first = await self._embedded(who, batch[:middle], keys)
@@ -208,8 +242,9 @@ class Embeddings:
         except (Exception, asyncio.CancelledError) as exc:
             if _is_cancelled():
                 raise
+            self._refusing = False
             return self._lost(batch, keys, self._failure(exc))
-        self._refused_alone = 0
+        self._refusing, self._refused = False, 0
         self._size = self._size or vectors.shape[1]
         if vectors.shape[1] != self._size:
             message = (
@@ -223,9 +258,16 @@ class Embeddings:
         self._lost(bad, keys, _error(self._source.failure, "its vector is not finite"))
         return {text: vectors[place] for place, text in enumerate(batch) if good[place]}
 
-    def _may_split(self, batch: list[str]) -> bool:
-        self._refused_alone += len(batch) == 1
-        return len(batch) > 1 and self._refused_alone < _MOST_REFUSED_ALONE
+    def _may_split(self, batch: list[str], exc: CallError) -> bool:
+        if exc.kind != schema.BAD_REQUEST:
+            self._refusing = False
+            return False
+        due_to_texts = not isinstance(exc, ChatError) or exc.status in _DUE_TO_TEXTS
+        if due_to_texts and len(batch) > 1 and self._refused < _MOST_REFUSED:
+            return True
+        self._refused += 1
+        self._refusal = _error(exc.kind, str(exc))
+        return False
 
     def _lost(
         self, texts: Iterable[str], keys: Mapping[str, bytes], error: str

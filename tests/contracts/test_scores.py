@@ -10,6 +10,7 @@ import inspect
 import math
 import pickle
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -89,9 +90,37 @@ def against_references(measure):
     return law
 
 
+def is_mark(character):
+    """An accent, a vowel sign."""
+    return unicodedata.category(character).startswith("M")
+
+
+def spoken(text, further, alone=""):
+    """Runs of letters, digits and `further` with their marks and joiners; `alone` are words."""
+    words, inside = [], ""
+
+    def is_letter(character):
+        return (character.isalnum() or character in further) and character not in alone
+
+    text = text.lower()
+    for at, character in enumerate(text):
+        after = text[at:].lstrip("\u200c\u200d")[:1] or " "
+        joins = character in "\u200c\u200d" and (is_letter(after) or is_mark(after))
+        if character in alone or (is_letter(character) and inside != "run"):
+            words.append(character)
+            inside = "one" if character in alone else "run"
+        elif inside and (
+            is_mark(character) or (inside == "run" and (joins or is_letter(character)))
+        ):
+            words[-1] += character
+        else:
+            inside = ""
+    return words
+
+
 def token_f1(output, reference):
     """SQuAD's formula, articles kept."""
-    found, wanted = (re.findall(r"\w+", text.lower()) for text in (output, reference))
+    found, wanted = (spoken(text, "_") for text in (output, reference))
     if not found or not wanted:
         return (float(found == wanted),) * 3
     same = sum((Counter(found) & Counter(wanted)).values())
@@ -122,17 +151,7 @@ class Spoken:
     """The words of a text: single Chinese and Japanese characters, else runs."""
 
     def tokenize(self, text):
-        words, run = [], ""
-        for character in f"{text.lower()} ":
-            alone = character in "漢字かカー々"
-            if run and (alone or not character.isalnum()):
-                words.append(run)
-                run = ""
-            if alone:
-                words.append(character)
-            elif character.isalnum():
-                run += character
-        return words
+        return spoken(text, "", alone="漢字かカー々")
 
 
 def rouge(variant, tokenizer=None):

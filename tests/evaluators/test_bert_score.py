@@ -38,7 +38,7 @@ def cosine(a, b):
 def expected(output, reference):
     """Precision, recall and f1, as the paper has them."""
     sides = [[VECTORS[word] for word in text.split()] for text in (output, reference)]
-    table = [[cosine(a, b) for b in sides[1]] for a in sides[0]]
+    table = [[cosine(a, b) if any(a) or any(b) else 1.0 for b in sides[1]] for a in sides[0]]
     precision = math.fsum(map(max, table)) / len(table)
     columns = list(zip(*table, strict=True))
     recall = math.fsum(map(max, columns)) / len(columns)
@@ -70,7 +70,8 @@ def test_parts_are_those_of_the_paper(output, reference):
     """For every two texts; between 0 and 1, and never NaN."""
     cell = judged(output, reference)
 
-    if any(set(text.split()) == {"nowhere"} for text in (output, reference)):
+    alone = [set(text.split()) for text in (output, reference)]
+    if {"nowhere"} in alone and not set.intersection(*alone):
         assert cell["error"] == "skipped: zero vector: it has no direction to compare"
         return
     assert parts(cell) == pytest.approx(expected(output, reference), abs=1e-6)
@@ -93,9 +94,30 @@ def test_opposite_texts_score_zero():
     assert parts(judged("a", "minus")) == (0.0, 0.0, 0.0)
 
 
-def test_equal_texts_score_exactly_one():
-    """So that threshold=1.0 means that everything is found."""
-    assert parts(judged("a ab b", "b ab a")) == (1.0, 1.0, 1.0)
+@pytest.mark.parametrize(
+    ("output", "reference"), [("a ab b", "b ab a"), ("nowhere", "nowhere"), ("a nowhere",) * 2]
+)
+def test_equal_words_score_exactly_one(output, reference):
+    """So that threshold=1.0 means that everything is found; whether or not they have a vector."""
+    assert parts(judged(output, reference)) == (1.0, 1.0, 1.0)
+
+
+def test_equal_emoji_match_where_the_embedder_knows_none():
+    """Equal pieces are equal, and different ones are not."""
+    assert parts(judged("🎉🎉", "🎉🎉", lambda texts: np.zeros((len(texts), 3)))) == (1.0,) * 3
+    assert parts(
+        judged("🎉 a", "🎊 a", lambda texts: [VECTORS.get(t, (0, 0, 0)) for t in texts])
+    ) == (
+        0.5,
+        0.5,
+        0.5,
+    )
+
+
+def test_nulls_in_a_list_of_references_are_left_out():
+    """The explanation counts them: it says the place in the list."""
+    assert judged("a b", [None, "a c"])["explanation"] == "reference 2; missing: 'c'"
+    assert judged("a b", [None])["error"] == "skipped: no reference"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +144,7 @@ def test_spans_count_characters_not_bytes():
     """As Python does."""
     cell = judged("a", "🙂é c", lambda texts: [VECTORS.get(t, (0, 0, 1.0)) for t in texts])
 
-    assert json.loads(cell["missing"]) == [[1, 2], [3, 4]]
+    assert json.loads(cell["missing"]) == [[0, 1], [1, 2], [3, 4]]
 
 
 def test_of_many_missing_pieces_a_few_are_shown():

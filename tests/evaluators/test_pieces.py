@@ -23,7 +23,15 @@ def cut(text, spans):
         pytest.param("a - b '' c'", ["a", "b", "c"], id="marks-that-join-nothing"),
         pytest.param("naïve Straße 42 x_1", ["naïve", "Straße", "42", "x_1"], id="letters"),
         pytest.param("東京 です", ["東京", "です"], id="no-latin"),
-        pytest.param("?! 🙂", ["?", "!", "🙂"], id="no-word"),
+        pytest.param("?! -", ["?", "!", "-"], id="no-word"),
+        pytest.param("I 🙂 it!", ["I", "🙂", "it"], id="emoji"),
+        pytest.param(
+            "👩🏽\u200d💻 ok🇩🇪🇫🇷", ["👩🏽\u200d💻", "ok", "🇩🇪", "🇫🇷"], id="emoji-of-parts"
+        ),
+        pytest.param("5° ❤\ufe0f", ["5", "°", "❤\ufe0f"], id="other-pictures"),
+        pytest.param("मेरी हिन्दी-भाषा", ["मेरी", "हिन्दी-भाषा"], id="vowel-signs"),
+        pytest.param("cafe\u0301s", ["cafe\u0301s"], id="decomposed"),
+        pytest.param("می\u200cخواهم \u200cx\u200c", ["می\u200cخواهم", "x"], id="joiners"),
         pytest.param("\u200b", ["\u200b"], id="invisible"),
         pytest.param(" \t\n", [], id="blank"),
         pytest.param("", [], id="empty"),
@@ -56,7 +64,7 @@ def test_sentences(text, pieces):
 
 
 @pytest.mark.parametrize("split", [words, sentences])
-@given(text=st.text() | st.text(alphabet=".!? \n'-aé。🙂"))
+@given(text=st.text() | st.text(alphabet=".!? \n'-aé。🙂\u0301\u200d\ufe0f"))
 def test_pieces_are_in_order_apart_and_not_blank(split, text):
     """And a text that is not blank has at least one."""
     spans = split(text)
@@ -75,7 +83,18 @@ def test_sentences_leave_out_nothing_but_white_space(text):
     assert re.sub(r"\s", "", kept) == re.sub(r"\s", "", text)
 
 
-@pytest.mark.parametrize("text", ["." * 200_000 + "x", "a'" * 100_000, '?"' * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "." * 200_000 + "x",
+        "a'" * 100_000,
+        '?"' * 100_000,
+        "é" + "\u200d" * 200_000,
+        "é'" * 100_000,
+        "é\u0301\u200d" * 60_000,
+        "👩\u200d" * 100_000,
+    ],
+)
 def test_splitting_takes_time_in_proportion_to_the_text(text):
     """A text made to be slow would else take minutes, and this test with it."""
     assert words(text)

@@ -38,6 +38,11 @@ def score(evaluator, output, reference):
         pytest.param("!?", "...", (1.0, 1.0, 1.0), id="both-without-words"),
         pytest.param("", "a", (0.0, 0.0, 0.0), id="empty-output"),
         pytest.param("a", "", (0.0, 0.0, 0.0), id="empty-reference"),
+        pytest.param("मेरा नाम", "मेरी नीम", (0.0, 0.0, 0.0), id="vowel-signs-count"),
+        pytest.param("हिन्दी भाषा", "भाषा हिन्दू", (0.5, 0.5, 0.5), id="one-word-of-two"),
+        pytest.param("ரா", "ரி", (0.0, 0.0, 0.0), id="one-letter-two-vowels"),
+        pytest.param("cafe\u0301", "cafe", (0.0, 0.0, 0.0), id="an-accent-counts"),
+        pytest.param("می\u200cخواهم", "خواهم", (0.0, 0.0, 0.0), id="joined-parts-are-one-word"),
         pytest.param("snake_case", "snake case", (0.0, 0.0, 0.0), id="underscore-is-a-letter"),
     ],
 )

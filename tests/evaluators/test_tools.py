@@ -426,5 +426,5 @@ def test_a_call_with_arguments_that_cannot_be_read_agrees_with_none(made):
 
 def test_arguments_is_a_bool():
     """A text would be true, whatever it says."""
-    with pytest.raises(TypeError, match="arguments must be True or False, not 'no'"):
+    with pytest.raises(ValueError, match="arguments must be True or False, not 'no'"):
         ef.ToolCalls(arguments="no")

@@ -144,9 +144,9 @@ def test_what_does_not_count_takes_no_time(monkeypatch):
     class Reading:
         """The tokenizer, which tells how much it was given."""
 
-        def encode(self, text):
+        def encode(self, text, **options):
             read.append(len(text))
-            return tokenizer.encode(text)
+            return tokenizer.encode(text, **options)
 
     tokenizer = vars(model)["_tokenizer"]
     monkeypatch.setattr(model, "_tokenizer", Reading())
@@ -246,13 +246,123 @@ def test_every_word_of_a_long_text_has_a_vector():
 
 @pytest.mark.parametrize("text", ["\x00", "\ufffd", "\u200b"])
 def test_word_of_which_the_tokenizer_leaves_nothing_is_zeros(text):
-    """And no failure; as a whole text it has the vector of an empty one."""
+    """And no failure; so is a whole text."""
     model = loaded()
     (made,) = model.words([text], [[(0, 1)]])
 
     assert made.shape == (1, 384)
     assert not made.any()
-    assert np.isfinite(model.embed([text])).all()
+    assert not model.embed([text]).any()
+
+
+def judged(*pairs):
+    """The cells of both evaluators, and of BertScore by sentence: scores, or errors."""
+    rows = [{"output": output, "dataset_output": reference} for output, reference in pairs]
+    evaluators = [ef.SemanticSimilarity(), ef.BertScore(), ef.BertScore(level="sentence", name="s")]
+    scored = ef.run_experiment(rows, evaluators=evaluators)
+    names = [evaluator.name for evaluator in evaluators]
+    cells = [scored.evals[name][["score", "error"]].to_numpy(dtype=object) for name in names]
+    return [[score if pd.isna(why) else why for score, why in column] for column in cells]
+
+
+UNREAD = (
+    "skipped: the local model, which is English, knows nothing of the text: give embedder= a model "
+    "that does"
+)
+UNKNOWN = {
+    "chinese": ("爱", "恨"),
+    "emoji": ("😀", "💣"),
+    "emoji-against-itself": ("🎉🎉", "🎉🎉"),
+    "georgian": ("მადლობა", "გამარჯობა"),
+    "amharic": ("ሰላም", "ደህና"),
+    "thai": ("สวัสดี", "อาหาร"),
+    "too-long-for-a-word": ("x" * 150, "y" * 150),
+    "nothing-to-see": ("\u200b", "\x00"),
+    "one-side": ("爱", "love"),
+    "no-reference-is-known": ("love", ["爱", None, "恨"]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The local model, which is English")
+@pytest.mark.parametrize("pair", UNKNOWN.values(), ids=UNKNOWN)
+def test_text_of_which_the_model_knows_nothing_is_skipped(pair):
+    """It would read them all alike; the reason says what to do."""
+    assert judged(pair) == [[UNREAD]] * 3
+
+
+PARTLY = {
+    "emoji": ("I 😀 it", "I 💣 it"),
+    "chinese": ("I love 爱 cats", "I love 恨 cats"),
+    "emoji-or-none": ("Great! 🎉", "Great!"),
+    "long-words": (f"a {'x' * 150}", f"a {'y' * 150}"),
+    "broken": ("a \ufffd", "a"),
+    "private-use": ("a \ue000", "a \ue001"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The local model, which is English")
+@pytest.mark.parametrize("pair", PARTLY.values(), ids=PARTLY)
+def test_texts_that_differ_in_what_the_model_does_not_know_are_not_equal(pair):
+    """Each is equal to itself only."""
+    pairs = [pair, (pair[0], pair[0]), (pair[1], pair[1])]
+    similar, by_word, _ = judged(*pairs)
+
+    assert similar[0] < 1.0
+    assert similar[1:] == [1.0, 1.0]
+    assert by_word[1:] == [1.0, 1.0]
+
+
+@pytest.mark.filterwarnings("ignore:The local model, which is English")
+@pytest.mark.parametrize("pair", [("I 😀 it", "I 💣 it"), ("I love 爱 cats", "I love 恨 cats")])
+def test_word_that_the_model_does_not_know_matches_only_itself(pair):
+    """One word of n: f1 is at most the share of the others."""
+    words = len(pair[0].split())
+    _, by_word, _ = judged(pair)
+
+    assert by_word[0] <= (words - 1) / words
+
+
+@pytest.mark.parametrize("pair", [("हिन्दु", "हिन्दू"), ("かき", "がき"), ("کِتاب", "کُتاب")])
+def test_marks_that_are_no_accents_are_not_lost(pair):
+    """The tokenizer takes them off with the accents."""
+    alike = loaded().embed(pair)
+
+    assert not np.allclose(*alike, atol=1e-3)
+    assert not loaded().reads(pair[1])
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", "Café", "cafe\u0301", "Straße 42", "Привет", "שלום", "©"]
+)
+def test_text_that_the_model_knows_is_read(text):
+    """Accents are no loss: the model was made without."""
+    assert loaded().reads(text)
+
+
+def test_unread_texts_are_told_of_once():
+    """Each text counts once in a run, whoever needs it."""
+    with pytest.warns(UserWarning, match="all characters of 2 texts") as told:
+        judged(("I 😀 it", "I like it"), ("I 😀 it", "爱"), ("a", "b"))
+
+    assert len(told) == 1
+    assert "Give embedder=" in str(told[0].message)
+
+
+def test_unread_texts_are_told_of_when_their_vectors_are_in_the_cache(tmp_path):
+    """They are no better for it."""
+    rows = [{"output": "I 😀 it", "dataset_output": "I like it"}]
+
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="all characters of a text"):
+            ef.run_experiment(
+                rows, evaluators=[ef.SemanticSimilarity()], cache=tmp_path / "cache.sqlite"
+            )
+
+
+def test_what_is_cut_off_is_not_told_of():
+    """It does not count."""
+    assert loaded().reads("é cat " + "cat " * 300 + "爱")
+    assert not loaded().reads("é 爱 " + "cat " * 300)
 
 
 def test_odd_texts_are_compared():
@@ -260,11 +370,12 @@ def test_odd_texts_are_compared():
     odd = ["🙂", "\x00", "a" * 10_000, "word " * 1_000, "e\u0301" * 50, "\u202eabc", "<b>{}%s"]
     rows = [{"output": a, "dataset_output": b} for a in odd for b in (a, "cat")]
 
-    scored = ef.run_experiment(rows, evaluators=[ef.SemanticSimilarity(), ef.BertScore()])
+    with pytest.warns(UserWarning, match="The local model, which is English"):
+        scored = ef.run_experiment(rows, evaluators=[ef.SemanticSimilarity(), ef.BertScore()])
 
     for name in ("semantic_similarity", "bert_score"):
         errors = scored[f"eval.{name}.error"].dropna()
-        assert errors.str.startswith("skipped: zero vector").all()
+        assert errors.eq(UNREAD).all()
         assert scored[f"eval.{name}.score"].dropna().between(0, 1).all()
     same = scored["eval.semantic_similarity.score"][::2]
     assert same.dropna().eq(1.0).all()
