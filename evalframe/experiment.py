@@ -16,16 +16,24 @@ from typing import Any
 import pandas as pd
 
 from evalframe.analysis.failures import failure_lines
+from evalframe.core import schema
 from evalframe.core.namespace import Namespace
 from evalframe.core.run_info import EvaluatorInfo, RunInfo, mapping_for_attrs
 from evalframe.data.dataset import Dataset
+from evalframe.engines.earlier import ONLY, Earlier
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.local import LocalRun
 from evalframe.engines.plan import Plan
 from evalframe.engines.prepare import Preparation, check_options, opened_cache
+from evalframe.engines.prior import Prior
 from evalframe.engines.progress import Progress
-from evalframe.engines.roles import missing_columns, role_mapping, rows_without_output
-from evalframe.results.builder import Builder, assembled, repeated
+from evalframe.engines.roles import (
+    missing_columns,
+    repetition_numbers,
+    role_mapping,
+    rows_without_output,
+)
+from evalframe.results.builder import Builder, assembled, repeated, updated
 from evalframe.results.remember import remember, versions
 
 DRY_RUN_ROWS = 10
@@ -55,18 +63,26 @@ class _Experiment:
             has_task=task is not None,
         )
         columns = tuple(self.dataset.columns)
+        if options["only"] is not None and task is not None:
+            # The task's own, which no call of the run that made it has seen in its row.
+            columns = tuple(label for label in columns if label != schema.OUTPUT)
         names = Namespace(columns, self.mapping, has_task=task is not None)
+        self.details = options["details"] is True or self._has_details()
+        self.prior = Prior()
         self.plan, self.drop = self._planned(names, task, evaluators, problems + more)
         self.base = self.dataset.to_pandas() if plain is None else plain
         repetitions = options["repetitions"]
         if repetitions > 1:
             self.base = repeated(self.base, repetitions)
-        self.inputs = Inputs(self.dataset.column, names.row_columns, self.base.index, repetitions)
+        outputs = self.prior.output_values(self.plan.rows) if task is not None else ()
+        self.inputs = Inputs(
+            self.dataset.column, names.row_columns, self.base.index, repetitions, outputs
+        )
         made = [(e.name, e.further) for e in self.plan.evaluators]
-        self.builder = Builder(made, self.plan.rows, details=options["details"])
-        cells = self.plan.rows * (len(made) + (self.plan.task is not None))
+        self.builder = Builder(made, self.plan.rows, details=self.details)
+        self.prior.fill(self.builder, self.plan)
         name = self.experiment_name
-        self.progress = Progress(cells, name, enabled=options["progress"])
+        self.progress = Progress(self.plan.calls(), name, enabled=options["progress"])
         # Last: whatever fails before leaves no file open, and makes none.
         self.plan = replace(self.plan, cache=opened_cache(options["cache"]))
         self.run = LocalRun(self.plan, self.inputs, self.builder, self.progress)
@@ -75,6 +91,11 @@ class _Experiment:
     def experiment_name(self) -> str:
         """As given, else the time."""
         return self.options["experiment_name"] or self.started.strftime("%Y-%m-%d %H:%M:%S")
+
+    def _has_details(self) -> bool:
+        """Whether the frame has details, which a run that adds to its results keeps as well."""
+        fields = {(schema.parse(label) or ("", ""))[1] for label in self.dataset.columns}
+        return self.options["only"] is not None and schema.LATENCY in fields
 
     def _planned(
         self, names: Namespace, task: Any, evaluators: Any, problems: list[str]
@@ -85,28 +106,40 @@ class _Experiment:
             self.dataset.column,
             problems,
             missing_columns(names),
-            details=options["details"] is True,
+            details=self.details,
         )
         planned_task = preparation.task(task)
-        planned = preparation.evaluators(evaluators)
-        preparation.collisions(overwrite=options["overwrite"], repeated=options["repetitions"] != 1)
+        self.given = preparation.evaluators(evaluators)
+        failed_rows = rows_without_output(self.dataset, names, options["repetitions"])
+        only, data = options["only"], self.dataset
+        if only is None:
+            repeated = options["repetitions"] != 1
+            preparation.collisions(overwrite=options["overwrite"], repeated=repeated)
+        elif only in ONLY:
+            earlier = Earlier(data.columns, data.column, len(data), failed_rows, only)
+            self.prior = preparation.earlier(earlier, planned_task, self.given)
         preparation.refuse()
         plan = Plan(
             rows=len(self.dataset) * options["repetitions"],
-            failed_rows=rows_without_output(self.dataset, names, options["repetitions"]),
-            task=planned_task,
-            evaluators=tuple(planned),
+            failed_rows=failed_rows,
+            task=self.prior.task(planned_task),
+            evaluators=self.prior.evaluators(self.given),
             concurrency=options["concurrency"],
             timeout=options["timeout"],
             stop_at_failure=options["errors"] == "raise",
-            details=options["details"],
+            details=self.details,
             repetitions=options["repetitions"],
+            repetition_of=None if only is None else repetition_numbers(data),
         )
         return plan, preparation.drop
 
     def frame(self, *, partial: bool) -> pd.DataFrame:
         """The frame with everything that is finished."""
-        frame = assembled(self.base, self.run.columns(partial=partial), self.drop)
+        columns = self.run.columns(partial=partial)
+        if self.options["only"] is None:
+            frame = assembled(self.base, columns, self.drop)
+        else:
+            frame = updated(self.base, columns)
         self._remember(frame, partial=partial)
         _last[:] = [frame]
         self.progress.close(failure_lines(frame) if self.progress.shown else [])
@@ -121,7 +154,7 @@ class _Experiment:
                 score_range=(planned.rules.low, planned.rules.high),
                 version=planned.evaluator.version,
             )
-            for planned in self.plan.evaluators
+            for planned in self.given
         }
         info = RunInfo(
             experiment_name=self.experiment_name,
@@ -136,7 +169,7 @@ class _Experiment:
             versions=versions(),
             usage=self._usage(),
         )
-        remember(frame, info, infos, self.base.attrs)
+        remember(frame, info, infos, self.base.attrs, self.prior.continued(info.usage, infos))
 
     def _usage(self) -> dict[str, dict[str, Any]]:
         return {
@@ -180,6 +213,7 @@ def run_experiment(
     concurrency: int = 32,
     timeout: float | None = None,
     errors: str = "record",
+    only: str | None = None,
     overwrite: bool = False,
     repetitions: int = 1,
     dry_run: bool | int = False,
@@ -208,6 +242,10 @@ def run_experiment(
         timeout: Seconds for each task call and each cell; not for vectorized evaluators.
         errors: "record": a failure is a fact of its cell. "raise": the first one ends the run
             with the user's own exception.
+        only: Add to the results that the frame has: run just the cells that are "missing"
+            (those not run), "failed" (and those whose task failed), or "all". The other cells,
+            and other evaluators' columns, stay as they are, all in their places. A task makes
+            the outputs that are not there, and all cells of their rows are run again.
         overwrite: Replace the results of evaluators of the same name, and `output`.
         repetitions: How often each row is run; a row's repetitions stand together.
         dry_run: True: the first 10 rows only; a number: the first so many.
@@ -264,6 +302,7 @@ async def arun_experiment(
     concurrency: int = 32,
     timeout: float | None = None,  # noqa: ASYNC109 - per cell, not of this call
     errors: str = "record",
+    only: str | None = None,
     overwrite: bool = False,
     repetitions: int = 1,
     dry_run: bool | int = False,
@@ -285,6 +324,7 @@ async def arun_experiment(
         concurrency: See there.
         timeout: See there.
         errors: See there.
+        only: See there.
         overwrite: See there.
         repetitions: See there.
         dry_run: See there.

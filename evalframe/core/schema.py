@@ -93,6 +93,10 @@ BAD_REQUEST = "bad_request"
 CONNECTION = "connection"
 
 NOT_RUN = f"{SKIPPED}: not run"
+BUDGET = f"{SKIPPED}: budget"
+DEADLINE = f"{SKIPPED}: deadline"
+# Skips that are the run's and not the evaluator's: the cell is still to come.
+PENDING = frozenset({NOT_RUN, BUDGET, DEADLINE})
 
 LONGEST_ERROR = 2_000
 
@@ -176,5 +180,6 @@ def collision_problem(evaluator: str, names: list[str]) -> str:
     """What to say of result columns that are in the way."""
     return (
         f"The frame already has results of an evaluator named {evaluator!r} ({listed(names)}). "
-        f"Pass overwrite=True to replace them, or rename one: .named('{evaluator}_2')."
+        "Pass only='missing' or only='failed' to run just those cells, overwrite=True to "
+        f"replace them all, or rename one: .named('{evaluator}_2')."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from evalframe.core import schema
 from evalframe.core.errors import ColumnNotFoundError
@@ -70,3 +71,13 @@ def rows_without_output(dataset: Dataset, names: Namespace, repetitions: int) ->
     failed = dataset.column(schema.TASK_ERROR).series.notna().to_numpy()
     empty = dataset.column(schema.OUTPUT).series.isna().to_numpy()
     return tuple(int(row) for row in np.flatnonzero(np.repeat(failed & empty, repetitions)))
+
+
+def repetition_numbers(dataset: Dataset) -> list[int] | None:
+    """Which repetition each row is, where the data came from a run with repetitions; else None."""
+    if schema.REPETITION not in dataset.columns:
+        return None
+    numbers = dataset.column(schema.REPETITION).series
+    if not pd.api.types.is_integer_dtype(numbers.dtype) or numbers.isna().any():
+        return None
+    return [int(number) for number in numbers]

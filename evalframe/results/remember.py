@@ -6,7 +6,7 @@ import functools
 import importlib.metadata
 import platform
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -47,11 +47,24 @@ def _still_there(frame: pd.DataFrame, traces: dict[str, str]) -> dict[str, str]:
     return {error: trace for error, trace in traces.items() if error in texts}
 
 
+def _sum(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """What both runs have cost; a cost that is not known of one is not known of both."""
+    total: dict[str, Any] = {}
+    for name, value in now.items():
+        there = before.get(name)
+        if isinstance(value, list):
+            total[name] = sorted({*(there or ()), *value})
+        else:
+            total[name] = None if value is None or there is None else there + value
+    return total
+
+
 def remember(
     frame: pd.DataFrame,
     run: RunInfo,
     evaluators: Mapping[str, EvaluatorInfo],
     before: Mapping[Any, Any],
+    continued: Collection[str] = (),
 ) -> None:
     """Write the newest run into the attrs of its own frame, next to what earlier ones left.
 
@@ -60,6 +73,7 @@ def remember(
         run: The facts of the newest run.
         evaluators: Its evaluators, without counts.
         before: The attrs of the frame that went in.
+        continued: Who added to results of earlier runs, whose usage counts on.
     """
     old = remembered(before)
     there = set(schema.evaluators_in(frame.columns))
@@ -69,6 +83,8 @@ def remember(
     traces = _still_there(frame, {**old.tracebacks, **run.tracebacks})
     # What is no evaluator's is the task's: it stays for as long as its outputs do.
     kept = {*known, *(old.usage.keys() - old.evaluators.keys() if run.task is None else ())}
-    spent = {**{who: facts for who, facts in old.usage.items() if who in kept}, **run.usage}
+    spent = {who: facts for who, facts in old.usage.items() if who in kept}
+    for who, facts in run.usage.items():
+        spent[who] = _sum(spent[who], facts) if who in continued and who in spent else facts
     made = replace(run, evaluators=known, tracebacks=traces, task=run.task or old.task, usage=spent)
     frame.attrs = {**before, KEY: made.to_json()}
