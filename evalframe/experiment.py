@@ -20,7 +20,7 @@ from evalframe.core import schema
 from evalframe.core.namespace import Namespace
 from evalframe.core.run_info import EvaluatorInfo, RunInfo, mapping_for_attrs
 from evalframe.data.dataset import Dataset
-from evalframe.engines.earlier import ONLY, Earlier
+from evalframe.engines.earlier import ONLY, Earlier, has_details
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.local import LocalRun
 from evalframe.engines.plan import Plan
@@ -67,7 +67,9 @@ class _Experiment:
             # The task's own, which no call of the run that made it has seen in its row.
             columns = tuple(label for label in columns if label != schema.OUTPUT)
         names = Namespace(columns, self.mapping, has_task=task is not None)
-        self.details = options["details"] is True or self._has_details()
+        self.details = options["details"] is True or (
+            options["only"] is not None and has_details(columns)
+        )
         self.prior = Prior()
         self.plan, self.drop = self._planned(names, task, evaluators, problems + more)
         self.base = self.dataset.to_pandas() if plain is None else plain
@@ -91,11 +93,6 @@ class _Experiment:
     def experiment_name(self) -> str:
         """As given, else the time."""
         return self.options["experiment_name"] or self.started.strftime("%Y-%m-%d %H:%M:%S")
-
-    def _has_details(self) -> bool:
-        """Whether the frame has details, which a run that adds to its results keeps as well."""
-        fields = {(schema.parse(label) or ("", ""))[1] for label in self.dataset.columns}
-        return self.options["only"] is not None and schema.LATENCY in fields
 
     def _planned(
         self, names: Namespace, task: Any, evaluators: Any, problems: list[str]

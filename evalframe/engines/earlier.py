@@ -9,7 +9,7 @@ With a task, each row that has no output gets one, and all its cells are made an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,11 @@ MISSING, FAILED, ALL = "missing", "failed", "all"
 ONLY = (MISSING, FAILED, ALL)
 
 _OF_DETAILS = frozenset({*schema.DETAILS, *schema.JUDGE_DETAILS})
+
+
+def has_details(columns: Iterable[Hashable]) -> bool:
+    """Whether results among these columns have details: who adds to them keeps details too."""
+    return any((schema.parse(label) or ("", ""))[1] == schema.LATENCY for label in columns)
 
 
 class Earlier:
@@ -76,19 +81,14 @@ class Earlier:
         try:
             values = self._column(schema.OUTPUT).values(slice(None))
             todo = self._without_outputs(values)
-            for row in np.flatnonzero(~todo):
-                values[row] = checked_output(values[row], planned.task.output)
-        except InvalidOutputError as exc:
-            self.problems.append(
-                f"Column 'output', row {row}, which is to be kept, is none that the task makes "
-                f"({exc}). Make all outputs anew: only='all'."
-            )
+            kept = [
+                None if todo[row] else _checked(value, planned.task.output, row)
+                for row, value in enumerate(values)
+            ]
         except (UnsupportedValueError, _UnusableError) as exc:
             self.problems.append(f"{exc} To make all outputs anew: only='all'.")
-        else:
-            for row in np.flatnonzero(todo):
-                values[row] = None
-            self._new_outputs, self._outputs = todo, KeptOutputs(values, todo)
+            return
+        self._new_outputs, self._outputs = todo, KeptOutputs(kept, todo)
 
     def _without_outputs(self, values: list[Any]) -> Mask:
         """Rows whose output is to be made."""
@@ -127,17 +127,16 @@ class Earlier:
         if not there or self._only == ALL:
             return
         problem = self._unlike(name, there, fields)
-        try:
-            arrays = {
-                field: self._array(schema.column(name, field), fields[field])
-                for field in (there if problem is None else ())
-            }
-        except _UnusableError as exc:
-            problem = f"{exc} Drop the columns of {name!r} (eval.{name}.*), or pass only='all'."
         if problem is not None:
             self.problems.append(problem)
             return
-        arrays = {field: arrays[field] for field in fields if field in arrays}
+        kinds = {field: kind for field, kind in fields.items() if field in there}
+        try:
+            arrays = {f: self._array(schema.column(name, f), kind) for f, kind in kinds.items()}
+        except _UnusableError as exc:
+            advice = f"Drop the columns of {name!r} (eval.{name}.*), or pass only='all'."
+            self.problems.append(f"{exc} {advice}")
+            return
         self._cells[name] = self._kept(planned, CellColumns(arrays))
 
     def _unlike(self, name: str, there: list[str], fields: dict[str, pa.DataType]) -> str | None:
@@ -222,6 +221,14 @@ class Earlier:
 
 class _UnusableError(Exception):
     """A column of results does not hold results."""
+
+
+def _checked(value: Any, declared: Any, row: int) -> Any:
+    try:
+        return checked_output(value, declared)
+    except InvalidOutputError as exc:
+        message = f"Column 'output', row {row}: {exc}, and this row's is to be kept."
+        raise _UnusableError(message) from exc
 
 
 def _unusable(label: Hashable, kind: pa.DataType) -> str:

@@ -82,7 +82,8 @@ def remember(
         known[name] = replace(info, counts=counts(frame[schema.column(name, schema.ERROR)]))
     traces = _still_there(frame, {**old.tracebacks, **run.tracebacks})
     # What is no evaluator's is the task's: it stays for as long as its outputs do.
-    kept = {*known, *(old.usage.keys() - old.evaluators.keys() if run.task is None else ())}
+    of_task = old.usage.keys() - old.evaluators.keys() if run.task is None else ()
+    kept = {*known, *of_task, *continued}
     spent = {who: facts for who, facts in old.usage.items() if who in kept}
     for who, facts in run.usage.items():
         spent[who] = _sum(spent[who], facts) if who in continued and who in spent else facts
