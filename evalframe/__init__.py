@@ -6,6 +6,7 @@ df.evals         summary, failures, scores, passed, to_parquet of a scored frame
 """
 
 from evalframe.accessor import EvalsAccessor as _EvalsAccessor  # noqa: F401 - registers df.evals
+from evalframe.analysis.explain import explain
 from evalframe.analysis.failures import failures
 from evalframe.analysis.scores import passed, scores
 from evalframe.analysis.summary import summary
@@ -103,6 +104,7 @@ __all__ = [
     "ValidJSON",
     "arun_experiment",
     "evaluator",
+    "explain",
     "failures",
     "last_run",
     "load_evaluators",

@@ -10,17 +10,10 @@ from collections.abc import Hashable, Sequence
 
 import pandas as pd
 
-from evalframe.analysis import failures, scores, summary, usage
+from evalframe.analysis import explain, failures, scores, summary, usage
 from evalframe.core import schema
-from evalframe.core.errors import EvalframeError, listed, nearest
+from evalframe.core.errors import listed
 from evalframe.results import parquet
-
-
-class UnknownEvaluatorError(EvalframeError, KeyError):
-    """The frame has no results of an evaluator of that name."""
-
-    # KeyError would print the message as a Python literal.
-    __str__ = Exception.__str__
 
 
 @pd.api.extensions.register_dataframe_accessor("evals")
@@ -63,15 +56,7 @@ class EvalsAccessor:
         Raises:
             UnknownEvaluatorError: The frame has no results of that name (a KeyError).
         """
-        known = self.names
-        if evaluator not in known:
-            near = nearest(evaluator, known)
-            hint = f" Did you mean {near!r}?" if near is not None else ""
-            message = (
-                f"The frame has no results of an evaluator {evaluator!r}.{hint} "
-                f"It has: {listed(known)}."
-            )
-            raise UnknownEvaluatorError(message)
+        scores.check_name(self._frame, evaluator)
         parsed = {name: schema.parse(name) for name in self._frame.columns}
         short = {name: pair[1] for name, pair in parsed.items() if pair and pair[0] == evaluator}
         return self._frame[list(short)].rename(columns=short)
@@ -87,6 +72,10 @@ class EvalsAccessor:
     def usage(self) -> pd.DataFrame:
         """What models were asked and what it cost. See `evalframe.usage`."""
         return usage.usage(self._frame)
+
+    def explain(self, evaluator: str) -> pd.Series:
+        """Where the results of one evaluator come from. See `evalframe.explain`."""
+        return explain.explain(self._frame, evaluator)
 
     def to_parquet(self, path: str | os.PathLike[str], drop: Sequence[Hashable] = ()) -> None:
         """Write the whole frame to a file. See `evalframe.to_parquet`.

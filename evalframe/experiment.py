@@ -18,7 +18,7 @@ import pandas as pd
 from evalframe.analysis.failures import failure_lines
 from evalframe.core import schema
 from evalframe.core.namespace import Namespace
-from evalframe.core.run_info import EvaluatorInfo, RunInfo, mapping_for_attrs
+from evalframe.core.run_info import RunInfo, mapping_for_attrs
 from evalframe.data.dataset import Dataset
 from evalframe.engines.earlier import ONLY, Earlier, has_details
 from evalframe.engines.inputs import Inputs
@@ -33,6 +33,7 @@ from evalframe.engines.roles import (
     role_mapping,
     rows_without_output,
 )
+from evalframe.evaluators.identity import told, unread_note
 from evalframe.results.builder import Builder, assembled, repeated, updated
 from evalframe.results.remember import remember, versions
 
@@ -88,6 +89,8 @@ class _Experiment:
         # Last: whatever fails before leaves no file open, and makes none.
         self.plan = replace(self.plan, cache=opened_cache(options["cache"]))
         self.run = LocalRun(self.plan, self.inputs, self.builder, self.progress)
+        # Before anything runs: what runs may change what it reads.
+        self.facts = {planned.name: told(planned.evaluator) for planned in self.given}
 
     @property
     def experiment_name(self) -> str:
@@ -143,16 +146,6 @@ class _Experiment:
         return frame
 
     def _remember(self, frame: pd.DataFrame, *, partial: bool) -> None:
-        infos = {
-            planned.name: EvaluatorInfo(
-                kind=planned.evaluator.kind,
-                direction=planned.evaluator.direction,
-                threshold=planned.evaluator.threshold,
-                score_range=(planned.rules.low, planned.rules.high),
-                version=planned.evaluator.version,
-            )
-            for planned in self.given
-        }
         info = RunInfo(
             experiment_name=self.experiment_name,
             started=self.started.isoformat(timespec="seconds"),
@@ -166,7 +159,15 @@ class _Experiment:
             versions=versions(),
             usage=self._usage(),
         )
-        remember(frame, info, infos, self.base.attrs, self.prior.continued(info.usage, infos))
+        made = {planned.name for planned in self.plan.evaluators}
+        remember(
+            frame,
+            info,
+            self.facts,
+            self.base.attrs,
+            continued=self.prior.continued(info.usage, self.facts),
+            untouched=self.facts.keys() - made,
+        )
 
     def _usage(self) -> dict[str, dict[str, Any]]:
         return {
@@ -178,9 +179,18 @@ class _Experiment:
         """The whole frame; what the user should know of the models is said once."""
         frame = self.frame(partial=False)
         self.close()
+        self._note_unread()
         for note in self.run.session.notes:
             warnings.warn(note, stacklevel=3)
         return frame
+
+    def _note_unread(self) -> None:
+        """Say what fingerprints cannot see, where a run keeps them."""
+        if self.details:
+            for name, facts in self.facts.items():
+                note = unread_note(name, facts.unread)
+                if note is not None:
+                    self.run.session.note(note)
 
     def close(self) -> None:
         """Close the cache."""

@@ -60,6 +60,7 @@ PUBLIC = [
     "ValidJSON",
     "arun_experiment",
     "evaluator",
+    "explain",
     "failures",
     "last_run",
     "load_evaluators",

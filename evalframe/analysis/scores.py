@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evalframe.core import run_info, schema
-from evalframe.core.errors import DatasetError
+from evalframe.core.errors import DatasetError, UnknownEvaluatorError
 
 
 def names(frame: pd.DataFrame) -> list[str]:
@@ -34,6 +34,18 @@ def names(frame: pd.DataFrame) -> list[str]:
         )
         raise DatasetError(message)
     return schema.evaluators_in(frame.columns)
+
+
+def check_name(frame: pd.DataFrame, evaluator: str) -> None:
+    """See that the frame has results of an evaluator.
+
+    Raises:
+        UnknownEvaluatorError: It has none of that name (a KeyError).
+        DatasetError: Several columns have the name of one result.
+    """
+    known = names(frame)
+    if evaluator not in known:
+        raise UnknownEvaluatorError(evaluator, known)
 
 
 def scores(frame: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,8 @@ EvalframeError
 ├── ExperimentError          what was asked for cannot run; raised before the first call
 ├── CellError                a cell failed without an exception of its own (errors="raise")
 ├── StuckCallsError          too many timed-out calls are still running
-└── MissingExtraError        an optional package is needed
+├── MissingExtraError        an optional package is needed
+└── UnknownEvaluatorError    the frame has no results of an evaluator of that name
 """
 
 from __future__ import annotations
@@ -158,6 +159,21 @@ class MissingExtraError(EvalframeError, ImportError):
             f"{needed_by} needs {package}, which is not installed. "
             f"Run: pip install 'evalframe[{extra}]'"
         )
+
+
+class UnknownEvaluatorError(EvalframeError, KeyError):
+    """The frame has no results of an evaluator of that name; the message has the nearest."""
+
+    def __init__(self, name: Any, known: Sequence[str]) -> None:
+        """Say which evaluators there are."""
+        near = nearest(name, known)
+        hint = f" Did you mean {near!r}?" if near is not None else ""
+        super().__init__(
+            f"The frame has no results of an evaluator {name!r}.{hint} It has: {listed(known)}."
+        )
+
+    # KeyError would print the message as a Python literal.
+    __str__ = Exception.__str__
 
 
 def _restore(cls: type[EvalframeError], args: tuple[Any, ...], state: dict[str, Any]) -> Exception:

@@ -18,7 +18,20 @@ KEY = "evalframe"
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorInfo:
-    """What is known of an evaluator whose results are in a frame."""
+    """What is known of an evaluator whose results are in a frame.
+
+    Attributes:
+        version: The mark its author gave it.
+        counts: Cells by what became of them.
+        class_name: Its class.
+        fingerprint: The digest of what changes its cells.
+        unread: What that could not read, each "name: type".
+        prompt: The prompt of a judge, shortened where it is very long.
+        model: The model that is asked.
+        parameters: The call that makes it, shortened likewise.
+        started: Its newest run, ISO 8601 with zone.
+        finished: End of that.
+    """
 
     kind: str = "CODE"
     direction: str = "maximize"
@@ -26,6 +39,14 @@ class EvaluatorInfo:
     score_range: tuple[float, float] = (0.0, 1.0)
     version: str | None = None
     counts: dict[str, int] = field(default_factory=dict)
+    class_name: str | None = None
+    fingerprint: str | None = None
+    unread: list[str] = field(default_factory=list)
+    prompt: str | None = None
+    model: str | None = None
+    parameters: str | None = None
+    started: str | None = None
+    finished: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

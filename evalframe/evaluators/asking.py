@@ -150,6 +150,16 @@ class Judge(Evaluator):
         made = type(self)(**{**given, **common, self._prompt_argument: prompt})
         return made._copy(name=self.name, _bindings=self._bindings)  # noqa: SLF001 - the same class
 
+    def _described(self) -> Mapping[str, Any]:
+        found = dict(super()._described())
+        if self.version is not None:
+            return found
+        # As they are used: a prompt of the class, a model by its name, an opened extra_body.
+        found[self._prompt_argument] = self.prompt
+        found["model"] = self.model
+        found["inference_args"] = dict(sorted(self.inference_args.items()))
+        return {**found, "schema": self.usual_schema}
+
     def binding(self, namespace: Namespace, *, what: str) -> Binding:
         """What prompt and condition read."""
         on_row = self._condition is not None and self._condition.whole_row

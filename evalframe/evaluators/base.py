@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
-import math
 import re
 from abc import ABCMeta
 from collections.abc import Callable, Mapping
@@ -22,10 +21,12 @@ import pyarrow as pa
 
 from evalframe.core import schema
 from evalframe.core.binding import Binding, bind
+from evalframe.core.fingerprint import Fingerprint, of_function
+from evalframe.core.form import Described
 from evalframe.core.namespace import Namespace
+from evalframe.evaluators.declaration import check_declaration
+from evalframe.evaluators.identity import BESIDE, counted
 
-KINDS = ("CODE", "LLM", "HUMAN")
-DIRECTIONS = ("maximize", "minimize")
 DECLARED = ("name", "threshold", "direction", "score_range", "version")
 
 
@@ -53,7 +54,7 @@ class EvaluatorType(ABCMeta):
             object.__setattr__(self, key, value)
         if not self.name:
             object.__setattr__(self, "name", _snake_case(cls.__name__))
-        check_declaration(self)
+        _check(self)
         object.__setattr__(self, "_frozen", True)
         return self
 
@@ -62,7 +63,7 @@ class EvaluatorType(ABCMeta):
         __call__ = _make
 
 
-class Evaluator(metaclass=EvaluatorType):
+class Evaluator(Described, metaclass=EvaluatorType):
     """Base of evaluator classes: subclass it and write `evaluate`.
 
     The parameters of `evaluate` are bound by name: `input`, `output`, `dataset_output`,
@@ -125,6 +126,7 @@ class Evaluator(metaclass=EvaluatorType):
     gives: ClassVar[tuple[str, ...]] = (schema.LABEL, schema.SCORE, schema.EXPLANATION)
     source: ClassVar[str] = ""
     extra_needed: ClassVar[str] = ""
+    _beside: ClassVar[frozenset[str]] = BESIDE
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Turn annotated fields into arguments, unless the class has its own `__init__`."""
@@ -132,7 +134,7 @@ class Evaluator(metaclass=EvaluatorType):
         written = any(
             "__init__" in vars(base) and not dataclasses.is_dataclass(base)
             for base in cls.__mro__
-            if base not in (Evaluator, object)
+            if base not in (Evaluator, Described, object)
         )
         if "__init__" not in vars(cls) and not written:
             dataclasses.dataclass(repr=False, eq=False)(cls)
@@ -245,6 +247,29 @@ class Evaluator(metaclass=EvaluatorType):
         del types
         return None
 
+    def fingerprint(self) -> Fingerprint:
+        """What stands for all of it that changes its cells; equal in every process.
+
+        Of a class: its arguments and bindings, and of your own its code. Of a function: its
+        code, and the functions, classes and constants of your own that it reaches. Of a judge:
+        prompt, schema, model and `inference_args`. `version` takes the place of all this.
+
+        Returns:
+            A tuple of `digest` (32 hexadecimal digits) and `unread`: what could not be read and
+            entered by its type ("client: OpenAI"), so that a change of it is not noticed.
+
+        Examples:
+            >>> import evalframe as ef
+            >>> ef.Contains("cat").fingerprint() == ef.Contains("cat", name="b").fingerprint()
+            True
+            >>> ef.Contains("cat").fingerprint() == ef.Contains("dog").fingerprint()
+            False
+        """
+        return of_function(self)
+
+    def _described(self) -> Mapping[str, Any]:
+        return counted(self, self._identity()[0])
+
     def _copy(self, **changes: Any) -> Self:
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
@@ -335,60 +360,7 @@ def _snake_case(name: str) -> str:
     return spaced.lower().strip("_")
 
 
-def check_declaration(evaluator: Evaluator) -> None:
-    """See that what an evaluator declares makes sense.
-
-    Raises:
-        TypeError: `evaluate` is missing or is a generator function.
-        ValueError: A declared attribute is out of its domain.
-    """
-    who = f"{type(evaluator).__name__} {evaluator.name!r}"
-    function = getattr(evaluator, "function", None) if _has_function(evaluator) else None
-    if not callable(function):
-        message = f"{who} has no method evaluate(self, ...). Write one; its parameters are bound."
-        raise TypeError(message)
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        message = f"{who} is a generator function: it must return its verdict, not yield it."
-        raise TypeError(message)
-    problem = schema.check_name(evaluator.name) or schema.check_extras(evaluator.extras)
-    low, high = evaluator.score_range if _is_range(evaluator.score_range) else (math.nan, math.nan)
-    threshold = evaluator.threshold
-    if problem is None and not low < high:
-        problem = f"score_range must be (lowest, highest), not {evaluator.score_range!r}."
-    if problem is None and evaluator.kind not in KINDS:
-        problem = f"kind must be one of {KINDS}, not {evaluator.kind!r}."
-    if problem is None and evaluator.direction not in DIRECTIONS:
-        problem = f"direction must be one of {DIRECTIONS}, not {evaluator.direction!r}."
-    legal = threshold is None or (_is_number(threshold) and low <= threshold <= high)
-    if problem is None and not legal:
-        problem = f"threshold must be a number in [{low}, {high}], not {threshold!r}."
-    if problem is None:
-        problem = _check_threads(evaluator)
-    if problem:
-        message = f"{who}: {problem}"
-        raise ValueError(message)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_range(value: Any) -> bool:
-    return isinstance(value, (tuple, list)) and len(value) == 2 and all(map(_is_number, value))  # noqa: PLR2004 - lowest and highest
-
-
-def _has_function(evaluator: Evaluator) -> bool:
-    return (
-        hasattr(type(evaluator), "evaluate") or type(evaluator).function is not Evaluator.function
-    )
-
-
-def _check_threads(evaluator: Evaluator) -> str | None:
-    threads = evaluator.threads
-    if threads is None:
-        return None
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-        return f"threads must be a whole number of at least 1, not {threads!r}."
-    if evaluator.vectorized or evaluator.is_async:
-        return "threads is for plain functions called row by row, not vectorized or async ones."
-    return None
+def _check(evaluator: Evaluator) -> None:
+    written = hasattr(type(evaluator), "evaluate")
+    written = written or type(evaluator).function is not Evaluator.function
+    check_declaration(evaluator, evaluator.function if written else None)

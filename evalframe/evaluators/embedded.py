@@ -74,6 +74,10 @@ class Embedded(Evaluator):
         self.name = name or ""
         self.threshold = threshold
 
+    def _described(self) -> Mapping[str, Any]:
+        found = super()._described()
+        return found if self.version is not None else {**found, "embedder": self.embedder}
+
     def requirements(self) -> str | None:
         """What is missing before it can embed: the local model, an address or a key."""
         return self.embedder.requirements()

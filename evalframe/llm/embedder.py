@@ -11,18 +11,19 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from evalframe.core import schema
+from evalframe.core.form import Described
 from evalframe.core.records import CallError
 from evalframe.llm.chat import AnyReply, ModelRequest
 from evalframe.llm.embedding import EmbeddingRequest
 from evalframe.llm.model import Endpoint, Model
-from evalframe.llm.onnx_model import Spans, loaded, local_problem
+from evalframe.llm.onnx_model import Spans, loaded, local_identity, local_problem
 
 _SERVER_BATCH = 128
 _LOCAL_BATCH = 32
@@ -31,7 +32,7 @@ EmbedTexts = Callable[[list[str]], Any]
 
 
 @dataclass(frozen=True)
-class Embedder:
+class Embedder(Described):
     """What makes vectors of texts, with its options; wherever an `embedder` is taken.
 
     Without options its first argument will do: `ef.SemanticSimilarity("openai/...")`. Vectors
@@ -99,6 +100,10 @@ class Embedder:
         except ValueError as exc:
             return str(exc)
         return None
+
+    def _described(self) -> Mapping[str, Any]:
+        local = local_identity() if self.model is None else None
+        return {"model": local or self.served or self.model, "dimensions": self.dimensions}
 
     def __repr__(self) -> str:
         """What was given, without defaults."""

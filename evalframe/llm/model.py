@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalframe.core.errors import listed, nearest
+from evalframe.core.form import Described
 from evalframe.llm.providers import PROVIDERS, Provider
 
 STRUCTURED = ("json_schema", "json_object", "tool", "guided_choice", "grammar")
@@ -41,7 +42,7 @@ class ModelError(ValueError):
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(Described):
     """A model behind an OpenAI-compatible endpoint: chat completions, or embeddings.
 
     Keys are never part of it: `api_key_env` names the environment variable that holds one,
@@ -161,6 +162,10 @@ class Model:
         if any(tokens and each is None for tokens, each in parts):
             return None
         return sum(tokens * (each or 0.0) for tokens, each in parts) / 1e6
+
+    def _described(self) -> Mapping[str, Any]:
+        address = None if self.base_url is None else self.base_url.rstrip("/")
+        return {"name": self.name, "base_url": address, "structured": self.form}
 
     def __repr__(self) -> str:
         """What was given, without defaults."""

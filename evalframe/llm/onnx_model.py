@@ -15,7 +15,7 @@ import hashlib
 import importlib.util
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,20 @@ def loaded() -> LocalModel:
 
 
 @functools.lru_cache(maxsize=1)
+def local_identity() -> str:
+    """What its vectors depend on, without loading it; where it is not installed, only its kind."""
+    try:
+        return _identity([path.read_bytes() for path in _files()])
+    except (MissingExtraError, OSError):
+        return "onnx"
+
+
+def _identity(files: Iterable[bytes]) -> str:
+    digests = [hashlib.sha256(content).hexdigest() for content in files]
+    return f"onnx mean {MOST_TOKENS} {' '.join(digests)}"
+
+
+@functools.lru_cache(maxsize=1)
 def _loaded() -> LocalModel:
     return LocalModel(*_files())
 
@@ -100,8 +114,7 @@ class LocalModel:
         runtime: Any = optional("onnxruntime", extra=_EXTRA, needed_by=_NEEDED_BY)
         tokenizers: Any = optional("tokenizers", extra=_EXTRA, needed_by=_NEEDED_BY)
         files = (model.read_bytes(), tokenizer.read_bytes())
-        digests = [hashlib.sha256(content).hexdigest() for content in files]
-        self.identity = f"onnx mean {MOST_TOKENS} {' '.join(digests)}"
+        self.identity = _identity(files)
         options = runtime.SessionOptions()
         options.intra_op_num_threads = min(_MOST_THREADS, os.cpu_count() or 1)
         options.inter_op_num_threads = 1

@@ -16,6 +16,7 @@ from evalframe.core import schema
 from evalframe.core.run_info import KEY, EvaluatorInfo, RunInfo, remembered
 
 _PACKAGES = ("evalframe", "pandas", "pyarrow")
+_RULES = ("threshold", "direction", "score_range")
 
 
 @functools.cache
@@ -64,7 +65,9 @@ def remember(
     run: RunInfo,
     evaluators: Mapping[str, EvaluatorInfo],
     before: Mapping[Any, Any],
+    *,
     continued: Collection[str] = (),
+    untouched: Collection[str] = (),
 ) -> None:
     """Write the newest run into the attrs of its own frame, next to what earlier ones left.
 
@@ -74,12 +77,19 @@ def remember(
         evaluators: Its evaluators, without counts.
         before: The attrs of the frame that went in.
         continued: Who added to results of earlier runs, whose usage counts on.
+        untouched: Evaluators whose results all stayed as they were.
     """
     old = remembered(before)
     there = set(schema.evaluators_in(frame.columns))
     known = {name: info for name, info in old.evaluators.items() if name in there}
     for name, info in evaluators.items():
-        known[name] = replace(info, counts=counts(frame[schema.column(name, schema.ERROR)]))
+        made = counts(frame[schema.column(name, schema.ERROR)])
+        if name in untouched and name in known:
+            # What its results were made by stays; how they are to be read is what it says now.
+            rules = {key: getattr(info, key) for key in _RULES}
+            known[name] = replace(known[name], counts=made, **rules)
+        else:
+            known[name] = replace(info, counts=made, started=run.started, finished=run.finished)
     traces = _still_there(frame, {**old.tracebacks, **run.tracebacks})
     # What is no evaluator's is the task's: it stays for as long as its outputs do.
     of_task = old.usage.keys() - old.evaluators.keys() if run.task is None else ()
@@ -87,5 +97,7 @@ def remember(
     spent = {who: facts for who, facts in old.usage.items() if who in kept}
     for who, facts in run.usage.items():
         spent[who] = _sum(spent[who], facts) if who in continued and who in spent else facts
-    made = replace(run, evaluators=known, tracebacks=traces, task=run.task or old.task, usage=spent)
-    frame.attrs = {**before, KEY: made.to_json()}
+    whole = replace(
+        run, evaluators=known, tracebacks=traces, task=run.task or old.task, usage=spent
+    )
+    frame.attrs = {**before, KEY: whole.to_json()}

@@ -78,6 +78,11 @@ class ChatTask(Task[..., Any]):
         message = "A ChatTask runs inside run_experiment; it cannot be called by itself."
         raise TypeError(message)
 
+    def _counted(self) -> dict[str, Any]:
+        (model, prompt), options = self._arguments
+        found = {"model": model, "prompt": prompt, "system_prompt": options["system_prompt"]}
+        return {**found, "inference_args": dict(sorted(self.inference_args.items()))}
+
     def binding(self, namespace: Namespace, *, what: str) -> Binding:
         """What the prompt reads."""
         return bind_fields(

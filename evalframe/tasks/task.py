@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from evalframe.core.binding import Binding, bind
+from evalframe.core.fingerprint import Fingerprint, of_function
+from evalframe.core.form import Described
 from evalframe.core.namespace import Namespace
 from evalframe.core.schema import EXTRA_TYPES
 
@@ -20,7 +22,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Task(Generic[P, R]):
+class Task(Described, Generic[P, R]):
     """A function that makes outputs; still callable as that function. Made by `task`."""
 
     def __init__(
@@ -69,6 +71,26 @@ class Task(Generic[P, R]):
             BindingError: A parameter binds to nothing.
         """
         return bind(self.function, namespace, what=what, fallback="input")
+
+    def fingerprint(self) -> Fingerprint:
+        """What stands for all of it that changes its outputs; see `Evaluator.fingerprint`.
+
+        Examples:
+            >>> import evalframe as ef
+            >>> fixed = ef.task(str.upper, version="1"), ef.task(str.lower, version="1")
+            >>> fixed[0].fingerprint() == fixed[1].fingerprint()
+            True
+        """
+        return of_function(self)
+
+    def _described(self) -> Mapping[str, Any]:
+        if self.version is not None:
+            return {"version": self.version}
+        return self._counted()
+
+    def _counted(self) -> dict[str, Any]:
+        """What changes its outputs: name -> value."""
+        return {"function": self.function, "type": self.output}
 
     def requirements(self) -> str | None:
         """What is missing in the environment before it can run, or None."""
