@@ -16,11 +16,11 @@ from typing import Any
 import pandas as pd
 
 from evalframe.analysis.failures import failure_lines
-from evalframe.core import schema
 from evalframe.core.namespace import Namespace
 from evalframe.core.run_info import RunInfo, mapping_for_attrs
 from evalframe.data.dataset import Dataset
-from evalframe.engines.earlier import ONLY, Earlier, has_details
+from evalframe.engines.cell_fingerprints import Fingerprints
+from evalframe.engines.earlier import Earlier, is_only, kept_details
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.local import LocalRun
 from evalframe.engines.plan import Plan
@@ -29,6 +29,7 @@ from evalframe.engines.prior import Prior
 from evalframe.engines.progress import Progress
 from evalframe.engines.roles import (
     missing_columns,
+    namespace,
     repetition_numbers,
     role_mapping,
     rows_without_output,
@@ -63,14 +64,10 @@ class _Experiment:
             is_dataset=isinstance(data, Dataset),
             has_task=task is not None,
         )
-        columns = tuple(self.dataset.columns)
-        if options["only"] is not None and task is not None:
-            # The task's own, which no call of the run that made it has seen in its row.
-            columns = tuple(label for label in columns if label != schema.OUTPUT)
-        names = Namespace(columns, self.mapping, has_task=task is not None)
-        self.details = options["details"] is True or (
-            options["only"] is not None and has_details(columns)
+        names = namespace(
+            self.dataset, self.mapping, has_task=task is not None, adds=options["only"]
         )
+        self.details, self.marks = kept_details(self.dataset.columns, options)
         self.prior = Prior()
         self.plan, self.drop = self._planned(names, task, evaluators, problems + more)
         self.base = self.dataset.to_pandas() if plain is None else plain
@@ -82,15 +79,14 @@ class _Experiment:
             self.dataset.column, names.row_columns, self.base.index, repetitions, outputs
         )
         made = [(e.name, e.further) for e in self.plan.evaluators]
-        self.builder = Builder(made, self.plan.rows, details=self.details)
+        marks = Fingerprints(self.plan.evaluators, self.codes, self.inputs) if self.marks else None
+        self.builder = Builder(made, self.plan.rows, details=self.details, fingerprints=marks)
         self.prior.fill(self.builder, self.plan)
         name = self.experiment_name
         self.progress = Progress(self.plan.calls(), name, enabled=options["progress"])
         # Last: whatever fails before leaves no file open, and makes none.
         self.plan = replace(self.plan, cache=opened_cache(options["cache"]))
         self.run = LocalRun(self.plan, self.inputs, self.builder, self.progress)
-        # Before anything runs: what runs may change what it reads.
-        self.facts = {planned.name: told(planned.evaluator) for planned in self.given}
 
     @property
     def experiment_name(self) -> str:
@@ -111,14 +107,20 @@ class _Experiment:
         planned_task = preparation.task(task)
         self.given = preparation.evaluators(evaluators)
         failed_rows = rows_without_output(self.dataset, names, options["repetitions"])
-        only, data = options["only"], self.dataset
-        if only is None:
+        earlier = None
+        if is_only(options["only"]):
+            row_columns, keeps = names.row_columns, (self.details, self.marks)
+            earlier = Earlier(self.dataset, row_columns, failed_rows, options["only"], keeps)
+            preparation.earlier(earlier, planned_task, self.given)
+        else:
             repeated = options["repetitions"] != 1
             preparation.collisions(overwrite=options["overwrite"], repeated=repeated)
-        elif only in ONLY:
-            earlier = Earlier(data.columns, data.column, len(data), failed_rows, only)
-            self.prior = preparation.earlier(earlier, planned_task, self.given)
         preparation.refuse()
+        # Before anything runs: what runs may change what it reads.
+        self.facts = {planned.name: told(planned.evaluator) for planned in self.given}
+        self.codes = {name: str(facts.fingerprint) for name, facts in self.facts.items()}
+        if earlier is not None:
+            self.prior = earlier.prior(self.codes)
         plan = Plan(
             rows=len(self.dataset) * options["repetitions"],
             failed_rows=failed_rows,
@@ -129,7 +131,7 @@ class _Experiment:
             stop_at_failure=options["errors"] == "raise",
             details=self.details,
             repetitions=options["repetitions"],
-            repetition_of=None if only is None else repetition_numbers(data),
+            repetition_of=None if earlier is None else repetition_numbers(self.dataset),
         )
         return plan, preparation.drop
 
@@ -186,7 +188,7 @@ class _Experiment:
 
     def _note_unread(self) -> None:
         """Say what fingerprints cannot see, where a run keeps them."""
-        if self.details:
+        if self.marks:
             for name, facts in self.facts.items():
                 note = unread_note(name, facts.unread)
                 if note is not None:
@@ -250,14 +252,16 @@ def run_experiment(
         errors: "record": a failure is a fact of its cell. "raise": the first one ends the run
             with the user's own exception.
         only: Add to the results that the frame has: run just the cells that are "missing"
-            (those not run), "failed" (and those whose task failed), or "all". The other cells,
-            and other evaluators' columns, stay as they are, all in their places. A task makes
-            the outputs that are not there, and all cells of their rows are run again.
+            (those not run), "failed" (and those whose task failed), "stale" (those whose
+            fingerprint is not what it would be today; missing ones, too), or "all". The other
+            cells, and other evaluators' columns, stay as they are, all in their places. A task
+            makes the outputs that are not there, and all cells of their rows are run again.
         overwrite: Replace the results of evaluators of the same name, and `output`.
         repetitions: How often each row is run; a row's repetitions stand together.
         dry_run: True: the first 10 rows only; a number: the first so many.
         details: Add `eval.<name>.latency_s`, in seconds (a vectorized call's time is shared
-            equally by its rows), and for judges tokens, `cost` and `from_cache`.
+            equally by its rows), `eval.<name>.fingerprint`, and for judges tokens, `cost` and
+            `from_cache`.
         cache: File in which replies and embeddings of models are kept, so that none is paid for
             twice.
         progress: Show a bar, where stderr is a terminal or a notebook.

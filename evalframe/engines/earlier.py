@@ -2,6 +2,7 @@
 
     missing  cells without a result: null, `skipped: not run`, `skipped: budget`, ...
     failed   cells that failed, and those whose task failed
+    stale    missing ones, and those whose fingerprint is not what it would be today
     all      every cell
 
 With a task, each row that has no output gets one, and all its cells are made anew.
@@ -9,29 +10,52 @@ With a task, each row that has no output gets one, and all its cells are made an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from evalframe.core import schema
 from evalframe.core.cells import CellColumns
-from evalframe.core.columns import Column
 from evalframe.core.errors import UnsupportedValueError, listed
+from evalframe.data.dataset import Dataset
+from evalframe.engines.cell_fingerprints import cell_fingerprints
+from evalframe.engines.inputs import Inputs
 from evalframe.engines.plan import Mask, PlannedEvaluator, PlannedTask
 from evalframe.engines.prior import KeptCells, KeptOutputs, Prior
 from evalframe.tasks.output import InvalidOutputError, checked_output
 
-MISSING, FAILED, ALL = "missing", "failed", "all"
-ONLY = (MISSING, FAILED, ALL)
+MISSING, FAILED, STALE, ALL = "missing", "failed", "stale", "all"
+ONLY = (MISSING, FAILED, STALE, ALL)
 
-_OF_DETAILS = frozenset({*schema.DETAILS, *schema.JUDGE_DETAILS})
+# Columns that results may lack: they are made by some runs, and null in cells of the others.
+_OPTIONAL = frozenset({*schema.DETAILS, *schema.JUDGE_DETAILS, *schema.MARKS})
 
 
-def has_details(columns: Iterable[Hashable]) -> bool:
-    """Whether results among these columns have details: who adds to them keeps details too."""
-    return any((schema.parse(label) or ("", ""))[1] == schema.LATENCY for label in columns)
+def is_only(value: Any) -> bool:
+    """Whether a value is one of the words for `only=`."""
+    return isinstance(value, str) and value in ONLY
+
+
+def kept_details(columns: Iterable[Hashable], options: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Whether a run keeps latencies and such, and whether it keeps fingerprints.
+
+    It does if it is asked to, or if it adds to results that have them.
+    """
+    fields = {pair[1] for pair in map(schema.parse, columns) if pair is not None}
+    adds = options["only"] is not None
+    details = options["details"] is True or (adds and schema.LATENCY in fields)
+    return details, details or (adds and schema.FINGERPRINT in fields)
+
+
+class _Found(NamedTuple):
+    """The cells of an evaluator; `blank` ones are null in all columns."""
+
+    planned: PlannedEvaluator
+    cells: CellColumns
+    blank: Mask
+    todo: Mask
 
 
 class Earlier:
@@ -43,35 +67,62 @@ class Earlier:
 
     def __init__(
         self,
-        columns: Sequence[Hashable],
-        column: Callable[[Hashable], Column],
-        rows: int,
+        dataset: Dataset,
+        row_columns: Sequence[Hashable],
         failed_rows: Sequence[int],
         only: str,
+        keeps: tuple[bool, bool],
     ) -> None:
         """Look at a frame; nothing is read yet.
 
         Args:
-            columns: Its columns.
-            column: Label -> column.
-            rows: How many rows it has.
+            dataset: The frame.
+            row_columns: The columns of its dataset row.
             failed_rows: Rows whose task failed, in a run without a task.
             only: One of `ONLY`.
+            keeps: Whether the run keeps latencies, and whether fingerprints.
         """
         self.problems: list[str] = []
-        self._columns = columns
-        self._column = column
-        self._rows = rows
+        self._columns = dataset.columns
+        self._column = dataset.column
+        self._rows = len(dataset)
         self._only = only
-        self._without_output = np.zeros(rows, bool)
+        self._inputs = Inputs(dataset.column, row_columns, dataset.index, 1)
+        kinds = zip((schema.DETAILS, schema.MARKS), keeps, strict=True)
+        self._own_fields = {
+            name: kind for fields, kept in kinds if kept for name, kind in fields.items()
+        }
+        self._without_output = np.zeros(self._rows, bool)
         self._without_output[list(failed_rows)] = True
-        self._new_outputs = np.zeros(rows, bool)
-        self._cells: dict[str, KeptCells] = {}
+        self._new_outputs = np.zeros(self._rows, bool)
+        self._found: list[_Found] = []
         self._outputs: KeptOutputs | None = None
 
-    def prior(self) -> Prior:
-        """What is there, of the task and the evaluators that were added."""
-        return Prior(self._cells, self._outputs)
+    def prior(self, codes: Mapping[str, str]) -> Prior:
+        """What is there, of the task and the evaluators that were added.
+
+        Args:
+            codes: Evaluator -> its own digest today.
+        """
+        if self._outputs is not None:
+            self._inputs.outputs = list(self._outputs.values)
+        cells = {}
+        for found in self._found:
+            todo = found.todo
+            if self._only == STALE:
+                todo = todo | self._stale(found, codes[found.planned.name])
+            cells[found.planned.name] = self._kept(found, todo)
+        return Prior(cells, self._outputs)
+
+    def _stale(self, found: _Found, code: str) -> Mask:
+        """Cells whose fingerprint is not today's; none where there is no output to read."""
+        rows = np.flatnonzero(~found.todo & ~self._without_output)
+        binding = found.planned.call.binding
+        recorded = found.cells.arrays[schema.FINGERPRINT].take(pa.array(rows)).to_pylist()
+        today = cell_fingerprints(binding, code, self._inputs, rows)
+        stale = np.zeros(self._rows, bool)
+        stale[rows] = [a != b for a, b in zip(recorded, today, strict=True)]
+        return stale
 
     def add_task(self, planned: PlannedTask) -> None:
         """See which outputs are there; before the evaluators, whose cells go by that."""
@@ -115,17 +166,13 @@ class Earlier:
                 "make. Run these evaluators again too, or drop their columns (eval.<name>.*)."
             )
 
-    def add_evaluator(self, planned: PlannedEvaluator, fields: dict[str, pa.DataType]) -> None:
-        """See which cells of an evaluator are there.
-
-        Args:
-            planned: The evaluator.
-            fields: Its columns: field -> type.
-        """
+    def add_evaluator(self, planned: PlannedEvaluator) -> None:
+        """See which cells of an evaluator are there."""
         name = planned.name
         there = [pair[1] for pair in map(schema.parse, self._columns) if pair and pair[0] == name]
         if not there or self._only == ALL:
             return
+        fields = {**schema.FIELDS, **planned.further, **self._own_fields}
         problem = self._unlike(name, there, fields)
         if problem is not None:
             self.problems.append(problem)
@@ -137,41 +184,49 @@ class Earlier:
             advice = f"Drop the columns of {name!r} (eval.{name}.*), or pass only='all'."
             self.problems.append(f"{exc} {advice}")
             return
-        self._cells[name] = self._kept(planned, CellColumns(arrays))
+        self._found.append(self._seen(planned, CellColumns(arrays)))
 
     def _unlike(self, name: str, there: list[str], fields: dict[str, pa.DataType]) -> str | None:
         """What to say of columns that are not those the evaluator makes."""
-        lacking = [f for f in fields if f not in there and f not in _OF_DETAILS]
+        lacking = [f for f in fields if f not in there and f not in _OPTIONAL]
         unknown = [f for f in there if f not in fields]
         parts = [f"there is no {listed(lacking)}"] if lacking else []
         parts += [f"{listed(unknown)} is none of its fields"] if unknown else []
-        if not parts:
-            return None
-        return (
-            f"The results of {name!r} in the frame are not of the form it gives now: "
-            f"{', and '.join(parts)}. Make all its cells anew (only='all'), or give it another "
-            f"name: .named('{name}_2')."
-        )
+        if parts:
+            return (
+                f"The results of {name!r} in the frame are not of the form it gives now: "
+                f"{', and '.join(parts)}. Make all its cells anew (only='all'), or give it "
+                f"another name: .named('{name}_2')."
+            )
+        if self._only == STALE and schema.FINGERPRINT not in there:
+            return (
+                f"What the results of {name!r} were made of is not recorded: only='stale' needs "
+                f"the column {schema.column(name, schema.FINGERPRINT)!r}, which a run with "
+                "details=True makes. Make all its cells anew: only='all', details=True."
+            )
+        return None
 
-    def _kept(self, planned: PlannedEvaluator, cells: CellColumns) -> KeptCells:
+    def _seen(self, planned: PlannedEvaluator, cells: CellColumns) -> _Found:
         blank = np.ones(self._rows, bool)
         for array in cells.arrays.values():
             blank &= _null(array)
-        orphaned = _where(cells.errors, _is_task_failed)
         if self._only == FAILED:
+            orphaned = _where(cells.errors, _is_task_failed)
             todo = _where(cells.errors, schema.is_failure) | orphaned
             self._check_outputs(planned.name, orphaned & self._without_output)
         else:
             todo = blank | _where(cells.errors, schema.PENDING.__contains__)
         todo = (todo & ~self._without_output) | self._new_outputs
+        return _Found(planned, cells, blank, todo)
+
+    def _kept(self, found: _Found, todo: Mask) -> KeptCells:
         # Cells of an output that goes have nothing to say of the one that comes.
-        rows = np.flatnonzero(~(self._new_outputs | (blank & todo)))
-        whole = len(rows) == self._rows
-        arrays = {
-            field: array if whole else array.take(pa.array(rows))
-            for field, array in cells.arrays.items()
-        }
-        return KeptCells(rows, CellColumns(arrays), todo)
+        rows = np.flatnonzero(~(self._new_outputs | (found.blank & todo)))
+        cells = found.cells
+        if len(rows) < self._rows:
+            taken = pa.array(rows)
+            cells = CellColumns({f: array.take(taken) for f, array in cells.arrays.items()})
+        return KeptCells(rows, cells, todo)
 
     def _check_outputs(self, name: str, lost: Mask) -> None:
         if lost.any():
@@ -191,7 +246,7 @@ class Earlier:
     def _verdicts(self, name: str) -> Mask:
         """Rows on which an evaluator has been run, whatever came of it."""
         errors = self._array(schema.column(name, schema.ERROR), schema.TEXT)
-        not_run = _where(errors, lambda text: text in schema.PENDING or _is_task_failed(text))
+        not_run = _where(errors, schema.is_unmade)
         something = np.zeros(self._rows, bool)
         for label in self._columns:
             if (schema.parse(label) or ("",))[0] == name:

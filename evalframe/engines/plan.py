@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evalframe.core import schema
 from evalframe.core.binding import Binding
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.normalize import Rules
@@ -59,14 +58,6 @@ class PlannedEvaluator:
     def name(self) -> str:
         """Name of its columns."""
         return self.evaluator.name
-
-    def fields(self, *, details: bool) -> dict[str, pa.DataType]:
-        """All its columns: field -> type.
-
-        Args:
-            details: Whether latencies are kept.
-        """
-        return {**schema.FIELDS, **self.further, **(schema.DETAILS if details else {})}
 
     def among(self, rows: Rows) -> np.ndarray[Any, Any] | None:
         """Which of these rows are to be made, as positions among them; None for all."""

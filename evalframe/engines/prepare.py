@@ -16,9 +16,8 @@ from evalframe.core.errors import (
     listed,
 )
 from evalframe.core.namespace import BindingError, ColumnSource, Namespace
-from evalframe.engines.earlier import ONLY, Earlier
+from evalframe.engines.earlier import ONLY, Earlier, is_only
 from evalframe.engines.plan import Call, PlannedEvaluator, PlannedTask
-from evalframe.engines.prior import Prior
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.function import as_evaluator
 from evalframe.evaluators.normalize import Rules
@@ -206,15 +205,14 @@ class Preparation:
 
     def earlier(
         self, earlier: Earlier, task: PlannedTask | None, evaluators: Sequence[PlannedEvaluator]
-    ) -> Prior:
-        """What is there already of a task and evaluators, where the run adds to it."""
+    ) -> None:
+        """Results that are there already, where the run adds to them."""
         if task is not None:
             earlier.add_task(task)
             earlier.add_others(self.names)
         for planned in evaluators:
-            earlier.add_evaluator(planned, planned.fields(details=self.details))
+            earlier.add_evaluator(planned)
         self.problems += earlier.problems
-        return earlier.prior()
 
     def refuse(self) -> None:
         """End here if anything is wrong.
@@ -294,7 +292,7 @@ def _check_only(options: Mapping[str, Any]) -> list[str]:
     only = options["only"]
     if only is None:
         return []
-    if only not in ONLY:
+    if not is_only(only):
         return [f"only must be {', '.join(map(repr, ONLY))} or None, not {only!r}."]
     problems = []
     if options["overwrite"] is True:

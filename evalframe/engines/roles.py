@@ -45,6 +45,24 @@ def role_mapping(
     return RoleMapping.of(**{**both, schema.OUTPUT: None} if has_task else both), problems
 
 
+def namespace(
+    dataset: Dataset, mapping: RoleMapping, *, has_task: bool, adds: str | None
+) -> Namespace:
+    """What names stand for.
+
+    Args:
+        dataset: The rows.
+        mapping: The roles.
+        has_task: Whether a task makes the output.
+        adds: The word of a run that adds to the results of others, if it is one.
+    """
+    columns = tuple(dataset.columns)
+    if adds is not None and has_task:
+        # The task's own, which no call of the run that made it has seen in its row.
+        columns = tuple(label for label in columns if label != schema.OUTPUT)
+    return Namespace(columns, mapping, has_task=has_task)
+
+
 def missing_columns(names: Namespace) -> ColumnNotFoundError | None:
     """The error of the roles whose column is not there, None if all are."""
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,8 @@ _CHUNK_ROWS = 1024  # cells are held as Python objects until theirs is full
 _MOST_CHUNKS = 128
 
 
-_Rows = range | np.ndarray[Any, Any]
-_Part = tuple[_Rows, CellColumns]
+Rows = range | np.ndarray[Any, Any]
+_Part = tuple[Rows, CellColumns]
 
 
 class Builder:
@@ -40,6 +40,7 @@ class Builder:
         rows: int,
         *,
         details: bool,
+        fingerprints: Callable[[int, Rows], Sequence[str]] | None = None,
     ) -> None:
         """Start with no cell run.
 
@@ -47,10 +48,13 @@ class Builder:
             evaluators: Name of each, and its columns beyond the five.
             rows: Rows of the result.
             details: Whether there are latencies.
+            fingerprints: Place of an evaluator and rows -> the fingerprints of their cells;
+                None for no such column.
         """
         self._evaluators = list(evaluators)
         self._rows = rows
         self._details = details
+        self._fingerprints = fingerprints
         self._parts: list[list[_Part]] = [[] for _ in evaluators]
         self._kept: list[_Part | None] = [None for _ in evaluators]
         self._todo: list[np.ndarray[Any, Any] | None] = [None for _ in evaluators]
@@ -79,7 +83,7 @@ class Builder:
         self._kept[place] = (rows, cells)
         self._todo[place] = todo
 
-    def add(self, place: int, rows: int | _Rows, cells: CellColumns) -> None:
+    def add(self, place: int, rows: int | Rows, cells: CellColumns) -> None:
         """Cells that have been made, none of which was made before.
 
         Args:
@@ -133,9 +137,8 @@ class Builder:
             made: dict[str, Any] = {}
             for start in list(self._open[place]):
                 self._flush(place, start)
-            fields = {**schema.FIELDS, **further}
-            if self._details:
-                fields |= schema.DETAILS
+            fields = {**schema.FIELDS, **further, **(schema.DETAILS if self._details else {})}
+            marks = self._marks(place)
             whole = self._whole(place, fields)
             sizes, parts = [len(cells) for cells in whole], [dict(cells.arrays) for cells in whole]
             del whole
@@ -144,8 +147,27 @@ class Builder:
                 # Popped, so that a part is let go as soon as it is used.
                 arrays = [part.pop(field, None) for part in parts]
                 made[schema.column(name, field)] = backed(self._joined(arrays, sizes, kind))
+            if marks is not None:
+                made[schema.column(name, schema.FINGERPRINT)] = backed(marks)
             self._made |= made
         return self._made
+
+    def _marks(self, place: int) -> pa.Array | None:
+        """The fingerprints of all rows: those of cells that were kept, and of those made now."""
+        if self._fingerprints is None:
+            return None
+        marks = np.full(self._rows, None, dtype=object)
+        kept = self._kept[place]
+        if kept is not None and schema.FINGERPRINT in kept[1].arrays:
+            marks[kept[0]] = kept[1].arrays[schema.FINGERPRINT].to_pylist()
+        for rows, cells in self._parts[place]:
+            errors = cells.errors.to_pylist()
+            called = [text is None or not schema.is_unmade(text) for text in errors]
+            numbers = np.asarray(rows)
+            # What was kept of before said nothing of the cell that has taken its place.
+            marks[numbers] = None
+            marks[numbers[called]] = self._fingerprints(place, numbers[called])
+        return pa.array(marks, schema.TEXT)
 
     def _joined(
         self, arrays: list[pa.Array | None], sizes: list[int], kind: pa.DataType
@@ -195,7 +217,9 @@ class Builder:
         source = np.full(self._rows, sum(len(cells) for _, cells in parts))
         at = 0
         for rows, cells in parts:
-            source[rows] = np.arange(at, at + len(cells))
+            source[slice(rows.start, rows.stop) if isinstance(rows, range) else rows] = np.arange(
+                at, at + len(cells)
+            )
             at += len(cells)
         not_run = CellColumns.all_alike(1, schema.NOT_RUN, {})
         pieces = [*(cells for _, cells in parts), not_run]

@@ -97,7 +97,7 @@ def remember(
     spent = {who: facts for who, facts in old.usage.items() if who in kept}
     for who, facts in run.usage.items():
         spent[who] = _sum(spent[who], facts) if who in continued and who in spent else facts
-    whole = replace(
-        run, evaluators=known, tracebacks=traces, task=run.task or old.task, usage=spent
-    )
+    whole = replace(run, evaluators=known, tracebacks=traces, usage=spent)
+    if run.task is None:
+        whole = replace(whole, task=old.task, task_version=old.task_version)
     frame.attrs = {**before, KEY: whole.to_json()}
