@@ -28,6 +28,9 @@ from evalframe.core.form import CHANGES, Described, Form, Part, Unknown, stored,
 from evalframe.core.value_forms import FORMS, by_name
 
 _EMPTY = "nothing yet"
+# How slots and the fields of named tuples are stored in their classes.
+_FIELDS = (types.MemberDescriptorType, types.GetSetDescriptorType, type(vars(Form)["texts"]))
+_MOST_WRAPPERS = 100
 _NO_DEFAULT = FieldInfo().default
 _BARE = (object, abc.ABC, Generic, Protocol)
 # What tells one form of a type hint from another.
@@ -129,6 +132,16 @@ def _is_made(code: types.CodeType) -> bool:
     return code.co_filename == "<string>" and _is_dunder(code.co_name)
 
 
+def _innermost(function: types.FunctionType) -> types.FunctionType:
+    """What a function wraps, if that is a function, and what this wraps."""
+    for _ in range(_MOST_WRAPPERS):
+        inner = function.__dict__.get("__wrapped__")
+        if type(inner) is not types.FunctionType:
+            break
+        function = inner
+    return function
+
+
 def _class(value: type) -> Form:
     names = type.__dict__["__dict__"].__get__(value)
     if not is_users_class(value):
@@ -155,10 +168,10 @@ def is_users_class(value: type) -> bool:
 def _is_counted(name: str, value: Any, owner: type) -> bool:
     """Whether an attribute of a class says what the class does, and not how it was made."""
     kind = type(value)
-    if kind in (types.MemberDescriptorType, types.GetSetDescriptorType):
+    if kind in _FIELDS:
         return False
     if _is_dunder(name):
-        return kind is types.FunctionType and not _is_made(value.__code__)
+        return kind is types.FunctionType and not _is_made(_innermost(value).__code__)
     if issubclass(owner, enum.Enum):
         return kind in (types.FunctionType, classmethod, staticmethod)
     return name != "_abc_impl"
@@ -168,7 +181,7 @@ def _instance(value: Any) -> Form:
     kind = type(value)
     if issubclass(kind, Described):
         given: dict[str, Any] = dict(value._described())  # noqa: SLF001 - it is for this
-        return Form(["object", kind.__name__], list(given.items()), once=True)
+        return Form(["object"], list(given.items()), once=True)
     held = stored(value)
     if kind is FieldInfo:
         return Form(["field"], sorted((n, v) for n, v in held.items() if _is_said(n, v)))
@@ -216,7 +229,7 @@ def _changed_by_methods(kind: type) -> frozenset[str]:
     return frozenset(found)
 
 
-_FORMS: dict[type, Callable[[Any], Form]] = {
+_FORMS: dict[Any, Callable[[Any], Form]] = {
     **FORMS,
     types.FunctionType: _function,
     type: _class,

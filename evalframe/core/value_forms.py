@@ -28,6 +28,12 @@ from evalframe.core.nested import ATOMS, lowered
 
 _MOST_ITEMS = 1_000_000
 _MOST_BYTES = 1 << 26
+# Methods of types that are written in C, such as str.upper.
+_METHODS = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+)
 
 
 def _atom(value: Any) -> Form:
@@ -38,7 +44,7 @@ def _atom(value: Any) -> Form:
 
 
 def _sequence(value: Any) -> Form:
-    base = list if isinstance(value, list) else tuple
+    base: Any = list if isinstance(value, list) else tuple
     return _container(value, list(base.__iter__(value)))
 
 
@@ -58,7 +64,7 @@ def _container(value: Any, items: list[Any]) -> Form:
 
 
 def _set(value: Any) -> Form:
-    base = set if isinstance(value, set) else frozenset
+    base: Any = set if isinstance(value, set) else frozenset
     return Form([type(value).__qualname__], [("", i) for i in base.__iter__(value)], unordered=True)
 
 
@@ -149,12 +155,14 @@ def _unknown(value: Unknown) -> Form:
     return Form(["unread", value.partition(" ")[0]], unread=str(value))
 
 
-FORMS: dict[type, Callable[[Any], Form]] = {
+FORMS: dict[Any, Callable[[Any], Form]] = {
     **dict.fromkeys(ATOMS, _atom),
     **dict.fromkeys((list, tuple), _sequence),
     **dict.fromkeys((set, frozenset), _set),
     **dict.fromkeys((range, slice), _span),
     **dict.fromkeys((complex, type(Ellipsis), type(NotImplemented)), _printed),
+    **dict.fromkeys((types.BuiltinFunctionType, types.MethodWrapperType), _builtin),
+    **dict.fromkeys(_METHODS, by_name),
     **dict.fromkeys((classmethod, staticmethod), _descriptor("__func__")),
     **dict.fromkeys((logging.Logger, type(threading.Lock()), type(threading.RLock())), _silent),
     dict: _dict,
@@ -165,7 +173,6 @@ FORMS: dict[type, Callable[[Any], Form]] = {
     np.ufunc: _ufunc,
     types.ModuleType: _module,
     types.MethodType: _method,
-    types.BuiltinFunctionType: _builtin,
     types.GenericAlias: _alias,
     types.UnionType: _union,
     functools.partial: _partial,

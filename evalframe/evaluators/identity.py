@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalframe.core.code_forms import is_users_class
-from evalframe.core.form import CHANGES
+from evalframe.core.fingerprint import of_function
+from evalframe.core.form import CHANGES, stored
 from evalframe.core.run_info import EvaluatorInfo
 from evalframe.evaluators.normalize import text_of
 
@@ -76,9 +77,9 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 def told(evaluator: Evaluator) -> EvaluatorInfo:
     """The facts of an evaluator that a frame keeps of it."""
-    digest, unread = evaluator.fingerprint()
-    prompt = getattr(evaluator, "prompt", None)
-    model = getattr(getattr(evaluator, "model", None), "name", None)
+    # Not by its method: an argument of a user's class may have that name.
+    digest, unread = of_function(evaluator)
+    held = stored(evaluator)
     return EvaluatorInfo(
         kind=evaluator.kind,
         direction=evaluator.direction,
@@ -88,8 +89,8 @@ def told(evaluator: Evaluator) -> EvaluatorInfo:
         class_name=type(evaluator).__name__,
         fingerprint=digest,
         unread=list(unread),
-        prompt=None if prompt is None else _prompt_text(prompt),
-        model=model,
+        prompt=_prompt_of(held),
+        model=_model_of(held),
         parameters=_parameters(evaluator),
     )
 
@@ -108,10 +109,22 @@ def unread_note(name: str, unread: Sequence[str]) -> str | None:
     )
 
 
-def _prompt_text(prompt: Any) -> str:
-    if isinstance(prompt, str):
-        return _shortened(prompt, _LONGEST_PROMPT)
-    return _shortened(json.dumps(prompt, ensure_ascii=False, indent=2), _LONGEST_PROMPT)
+def _prompt_of(held: Mapping[str, Any]) -> str | None:
+    """The prompt as it was given: text, or a list of messages as JSON."""
+    given = held.get("prompt")
+    if isinstance(given, list):
+        try:
+            given = json.dumps(given, ensure_ascii=False, indent=2)
+        except (TypeError, ValueError):
+            return None
+    return _shortened(given, _LONGEST_PROMPT) if isinstance(given, str) else None
+
+
+def _model_of(held: Mapping[str, Any]) -> str | None:
+    """The name of the model that is asked, for a verdict or for vectors."""
+    model = held.get("model") or getattr(held.get("embedder"), "served", None)
+    name = model if isinstance(model, str) else stored(model).get("name")
+    return _shortened(name, _LONGEST_PARAMETERS) if isinstance(name, str) else None
 
 
 def _parameters(evaluator: Evaluator) -> str:

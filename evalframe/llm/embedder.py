@@ -103,7 +103,7 @@ class Embedder(Described):
 
     def _described(self) -> Mapping[str, Any]:
         local = local_identity() if self.model is None else None
-        return {"model": local or self.served or self.model, "dimensions": self.dimensions}
+        return {"embedder": local or self.served or self.model, "dimensions": self.dimensions}
 
     def __repr__(self) -> str:
         """What was given, without defaults."""

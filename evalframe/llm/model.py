@@ -165,7 +165,7 @@ class Model(Described):
 
     def _described(self) -> Mapping[str, Any]:
         address = None if self.base_url is None else self.base_url.rstrip("/")
-        return {"name": self.name, "base_url": address, "structured": self.form}
+        return {"model": self.name, "base_url": address, "structured": self.form}
 
     def __repr__(self) -> str:
         """What was given, without defaults."""

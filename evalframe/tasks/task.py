@@ -86,7 +86,7 @@ class Task(Described, Generic[P, R]):
     def _described(self) -> Mapping[str, Any]:
         if self.version is not None:
             return {"version": self.version}
-        return self._counted()
+        return {"class": type(self), **self._counted()}
 
     def _counted(self) -> dict[str, Any]:
         """What changes its outputs: name -> value."""

@@ -66,6 +66,17 @@ def cells(evaluator, frame=None, **options):
 
 
 @every_case
+def test_its_fingerprint_is_that_of_every_equal_one(evaluator):
+    """Read in full, whatever it is called; bound otherwise it differs, but for a version."""
+    found = evaluator.fingerprint()
+
+    assert found.unread == ()
+    assert pickle.loads(pickle.dumps(evaluator)).fingerprint() == found
+    assert evaluator.named("other").fingerprint() == found
+    assert (evaluator.bind(output="a.b").fingerprint() == found) == (evaluator.version is not None)
+
+
+@every_case
 def test_it_pickles_to_an_equal_one(evaluator):
     """By its arguments, name and bindings included."""
     changed = evaluator.bind(output="a.b").named("other")

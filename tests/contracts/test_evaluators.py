@@ -171,6 +171,19 @@ def judged(case, frame, evaluator=None, **options):
 
 
 @every_case
+def test_its_fingerprint_is_that_of_every_equal_one(case):
+    """Read in full, whatever it is called; bound otherwise it differs, but for a version."""
+    found = case.evaluator.fingerprint()
+
+    assert found.unread == ()
+    assert pickle.loads(pickle.dumps(case.evaluator)).fingerprint() == found
+    assert case.evaluator.named("other").fingerprint() == found
+    assert (case.evaluator.bind(output="a.b").fingerprint() == found) == (
+        case.evaluator.version is not None
+    )
+
+
+@every_case
 def test_it_pickles_to_an_equal_one(case):
     """By its arguments, name and bindings included."""
     changed = case.evaluator.bind(output="a.b").named("other")

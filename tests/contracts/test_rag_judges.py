@@ -80,6 +80,17 @@ def judge(server, kind, options):
 
 
 @every_case
+def test_its_fingerprint_is_that_of_every_equal_one(judge, name, extras):
+    """Read in full, whatever it is called; bound otherwise it differs, but for a version."""
+    found = judge.fingerprint()
+
+    assert found.unread == ()
+    assert pickle.loads(pickle.dumps(judge)).fingerprint() == found
+    assert judge.named("other").fingerprint() == found
+    assert (judge.bind(output="a.b").fingerprint() == found) == (judge.version is not None)
+
+
+@every_case
 def test_it_pickles_to_an_equal_one(judge, name, extras):
     """By its arguments, name and bindings included."""
     changed = judge.bind(output="a.b").named("other")
