@@ -61,7 +61,7 @@ def _member(value: enum.Enum) -> Form:
 
 def _function(value: types.FunctionType) -> Form:
     code, module = value.__code__, value.__globals__
-    wrapped = [("", v) for k, v in value.__dict__.items() if k == "__wrapped__"]
+    wrapped = _wrapped(value)
     if not source.is_users(module) or _is_made(code):
         return by_name(value)._replace(parts=wrapped, once=True)
     written = source.source_of(code, module)
@@ -77,6 +77,15 @@ def _function(value: types.FunctionType) -> Form:
     parts += _reached(written.paths(), code, module, changed)
     parts += [(name, Unknown("module")) for name in written.imported() if _is_users_package(name)]
     return Form(["function", *source.tokens(written.node)], parts, once=True)
+
+
+def _wrapped(function: types.FunctionType) -> list[Part]:
+    """What a function was made around: by its mark, or as a decorator keeps what it was given."""
+    found = [v for name, v in function.__dict__.items() if name == "__wrapped__"]
+    if not source.is_users(function.__globals__):
+        held = [_in_cell("", cell, frozenset()) for cell in function.__closure__ or ()]
+        found += [v for v in held if type(v) in (types.FunctionType, types.MethodType)]
+    return [("", v) for v in found]
 
 
 def _in_cell(name: str, cell: types.CellType, changed: frozenset[str]) -> Any:
@@ -112,11 +121,21 @@ def _reached(
             continue
         label, value = root, module[root]
         for name in rest:
-            inside = stored(value) if issubclass(type(value), types.ModuleType) else {}
-            if name not in inside or not source.is_users(inside):
+            inside = _names_in(value)
+            if name not in inside:
                 break
+            if type(value) is types.FunctionType:
+                yield label, value
             label, value = f"{label}.{name}", inside[name]
         yield label, _unless_changed(root, value, changed)
+
+
+def _names_in(value: Any) -> Mapping[str, Any]:
+    """Where a dotted name goes on: in a module of the user's, or to what a function was given."""
+    if type(value) is types.FunctionType:
+        return value.__dict__
+    names = stored(value) if issubclass(type(value), types.ModuleType) else {}
+    return names if names and source.is_users(names) else {}
 
 
 def _is_users_package(name: str) -> bool:

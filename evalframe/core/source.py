@@ -102,7 +102,7 @@ class _File(NamedTuple):
     codes: frozenset[CodeType]
 
 
-def source_of(code: CodeType, module: Mapping[str, Any]) -> Source | None:
+def source_of(code: CodeType, module: dict[str, Any]) -> Source | None:
     """The source that a code object was made of.
 
     A file may have been edited since it was imported: its text is compiled again, and counts
@@ -120,7 +120,7 @@ def source_of(code: CodeType, module: Mapping[str, Any]) -> Source | None:
     for again in (False, True):
         if again:
             linecache.checkcache(code.co_filename)
-        text = "".join(linecache.getlines(code.co_filename, dict(module)))
+        text = "".join(linecache.getlines(code.co_filename, module))
         read = _read(text, code.co_flags & _FUTURE) if text else None
         if read is None:
             continue
@@ -130,7 +130,7 @@ def source_of(code: CodeType, module: Mapping[str, Any]) -> Source | None:
     return None
 
 
-@functools.lru_cache(maxsize=32)
+@functools.lru_cache(maxsize=128)
 def _read(text: str, flags: int) -> _File | None:
     try:
         with warnings.catch_warnings():

@@ -56,7 +56,7 @@ def _dict(value: Any) -> Form:
 def _container(value: Any, items: list[Any]) -> Form:
     name = type(value).__qualname__
     if len(items) > _MOST_ITEMS:
-        return unread(value, f" of {len(value):,} items")
+        return unread(value, f" of {len(items):,} items")
     # Long lists of words and numbers are common, and are written at once.
     if all(type(item) in ATOMS for item in items):
         return Form([name, encode(items)])
@@ -65,7 +65,14 @@ def _container(value: Any, items: list[Any]) -> Form:
 
 def _set(value: Any) -> Form:
     base: Any = set if isinstance(value, set) else frozenset
-    return Form([type(value).__qualname__], [("", i) for i in base.__iter__(value)], unordered=True)
+    items = list(base.__iter__(value))
+    name = type(value).__qualname__
+    if len(items) > _MOST_ITEMS:
+        return unread(value, f" of {len(items):,} items")
+    # Sets of words are common, and may be long.
+    if all(type(item) is str for item in items):
+        return Form([name, encode(sorted(items))])
+    return Form([name], [("", item) for item in items], unordered=True)
 
 
 def _span(value: Any) -> Form:

@@ -158,6 +158,9 @@ class Judge(Evaluator):
         found[self._prompt_argument] = self.prompt
         found["model"] = self.model
         found["inference_args"] = dict(sorted(self.inference_args.items()))
+        found.pop(
+            "invalid_retries", None
+        )  # a valid reply is the same, however often it was asked for
         return {**found, "schema": self.usual_schema}
 
     def binding(self, namespace: Namespace, *, what: str) -> Binding:

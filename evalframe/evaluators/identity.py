@@ -10,6 +10,7 @@ unread_note   what the user is told of a fingerprint that cannot see all
 
 from __future__ import annotations
 
+import inspect
 import json
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,15 +21,16 @@ from evalframe.core.fingerprint import of_function
 from evalframe.core.form import CHANGES, stored
 from evalframe.core.run_info import EvaluatorInfo
 from evalframe.evaluators.normalize import text_of
+from evalframe.llm.embedder import Embedder
+from evalframe.llm.model import Model
 
 if TYPE_CHECKING:
     from evalframe.evaluators.base import Evaluator
 
-# How a cell is called, asked for again, or read afterwards; none of it is in the cell.
+# How a cell is called, or read afterwards; none of it is in the cell.
 BESIDE = frozenset(
     {"name", "threshold", "direction", "version", "kind", "threads", "source", "extra_needed"}
 )
-_NOT_COUNTED = BESIDE | {"invalid_retries"}
 _LONGEST_PARAMETERS = 2_000
 _LONGEST_PROMPT = 20_000
 _MOST_NAMED = 5
@@ -46,10 +48,11 @@ def counted(evaluator: Evaluator, arguments: Mapping[str, Any]) -> dict[str, Any
     if evaluator.version is not None:
         return {"version": evaluator.version}
     kind = type(evaluator)
-    # Of what a user's own code reads it may make anything.
-    read = BESIDE & _read_by(kind)
-    found = {name: value for name, value in arguments.items() if name not in _NOT_COUNTED}
-    found |= {name: getattr(evaluator, name) for name in sorted(read)}
+    # Of what a user's own code is given, or reads, it may make anything.
+    beside = {"name", "version"} if is_users_class(kind) else BESIDE
+    found = {name: value for name, value in arguments.items() if name not in beside}
+    for name in sorted(BESIDE & _read_by(kind)):
+        found[name] = inspect.getattr_static(evaluator, name)
     found["score_range"] = tuple(map(float, evaluator.score_range))
     found["bound"] = dict(sorted(evaluator.bindings.items()))
     # Where a class of a package is kept is that package's own affair.
@@ -58,12 +61,13 @@ def counted(evaluator: Evaluator, arguments: Mapping[str, Any]) -> dict[str, Any
 
 def _read_by(kind: type) -> set[str]:
     """The names that methods of the user's classes look up, but for `__init__`."""
+    members = [m for base in filter(is_users_class, kind.__mro__) for m in vars(base).values()]
+    functions = [getattr(m, "fget", None) if type(m) is property else m for m in members]
     return {
         name
-        for base in filter(is_users_class, kind.__mro__)
-        for member in vars(base).values()
-        if isinstance(member, types.FunctionType) and member.__name__ != "__init__"
-        for code in _codes(member.__code__)
+        for function in functions
+        if isinstance(function, types.FunctionType) and function.__name__ != "__init__"
+        for code in _codes(function.__code__)
         for name in code.co_names
     }
 
@@ -122,8 +126,11 @@ def _prompt_of(held: Mapping[str, Any]) -> str | None:
 
 def _model_of(held: Mapping[str, Any]) -> str | None:
     """The name of the model that is asked, for a verdict or for vectors."""
-    model = held.get("model") or getattr(held.get("embedder"), "served", None)
-    name = model if isinstance(model, str) else stored(model).get("name")
+    model = held.get("model")
+    embedder = held.get("embedder")
+    if isinstance(embedder, Embedder):
+        model = embedder.served
+    name = model.name if isinstance(model, Model) else model
     return _shortened(name, _LONGEST_PARAMETERS) if isinstance(name, str) else None
 
 

@@ -376,6 +376,30 @@ def test_decorated_functions_are_followed_to_what_they_wrap():
     assert of_function(functools.cache(one)).unread == ()
 
 
+def test_attributes_of_functions_count_where_they_are_read(load):
+    """They are constants under another name."""
+    text = (
+        "def limited(x):\n    return x\n\nlimited.most = 1\nlimited.other = 1\n\n"
+        "def judge(output):\n    return limited(output) < limited.most\n"
+    )
+    before = of_function(load(text).judge)
+
+    assert before.unread == ()
+    assert of_function(load(edited("most = 1", "most = 2", text)).judge) != before
+    assert of_function(load(edited("other = 1", "other = 2", text)).judge) == before
+
+
+def test_functions_inside_those_of_a_package_are_followed():
+    """A package's decorator may keep what it wraps in its closure, without a mark."""
+    one, other = (
+        np.errstate(divide="ignore")(function) for function in (lambda x: x + 1, lambda x: x + 2)
+    )
+    for made in (one, other):
+        del made.__wrapped__
+
+    assert digest(one) != digest(other)
+
+
 def test_async_functions_are_read_as_others():
     """And differ from sync ones."""
 

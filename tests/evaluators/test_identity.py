@@ -46,6 +46,16 @@ class Near(ef.Evaluator):
         return output > self.threshold
 
 
+class Cites(ef.Evaluator):
+    """A user's class with an argument that is called like a declaration."""
+
+    def __init__(self, source):
+        self._lower = source.lower()
+
+    def evaluate(self, output):
+        return self._lower in output
+
+
 class Grade(BaseModel):
     """A grade."""
 
@@ -94,6 +104,7 @@ def single(texts):
         pytest.param(ef.ExactMatch(), ef.ExactMatch().bind(output="a.b"), id="bound-path"),
         pytest.param(Longer(1), Longer(2), id="field"),
         pytest.param(Longer(1), Longer(1, score_range=(0, 2)), id="score-range"),
+        pytest.param(Cites("a"), Cites("b"), id="argument-named-like-a-declaration"),
         pytest.param(Near(threshold=0.1), Near(threshold=0.2), id="threshold-that-is-read"),
         pytest.param(
             ef.evaluator(long_text), ef.evaluator(long_text, extras={"a": int}), id="extras"
