@@ -10,6 +10,8 @@ import threading
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import evalframe as ef
 from evalframe.testing import error, label, never, reply
@@ -315,6 +317,44 @@ def test_the_row_of_a_task_and_its_evaluators_is_the_same_in_both_runs():
     whole = ef.run_experiment(more, task, evaluators=[e], only="missing")
 
     pd.testing.assert_frame_equal(whole, ef.run_experiment(numbered(2), task, evaluators=[e]))
+
+
+ROWS = st.integers(1, 8).flatmap(
+    lambda count: st.tuples(st.just(count), *(st.sets(st.integers(0, count - 1)) for _ in range(3)))
+)
+
+
+@given(rows=ROWS, kind=st.sampled_from([in_threads, on_the_loop]))
+def test_run_in_parts_a_task_and_its_evaluators_are_the_run_as_a_whole(rows, kind):
+    """Rows that come later, tasks that fail, cells that fail: each is made up for, once."""
+    count, later, task_fails, cell_fails = rows
+    frame, broken = numbered(count), {f"out {n}" for n in cell_fails}
+
+    def flaky(output):
+        if output in broken:
+            raise ValueError
+        return 0.5
+
+    first = frame.drop(index=list(later))
+    scored = ef.run_experiment(
+        first, kind(Calls(*map(str, task_fails))), evaluators={"e": flaky}, details=True
+    )
+    joined = frame.join(scored.drop(columns="input"))
+    calls, seen = Calls(), []
+
+    whole = ef.run_experiment(
+        joined,
+        kind(calls),
+        evaluators={"e": lambda output: seen.append(output) or 0.5},
+        only="failed",
+    )
+
+    made = set(range(count)) & (later | task_fails)
+    assert sorted(calls.seen) == sorted(map(str, made))
+    assert sorted(seen) == sorted(f"out {n}" for n in made | (cell_fails - later))
+    undisturbed = ef.run_experiment(frame, kind(Calls()), evaluators={"e": lambda output: 0.5})
+    pd.testing.assert_frame_equal(whole[list(undisturbed)], undisturbed)
+    assert whole["eval.e.fingerprint"].notna().all()
 
 
 def judge_of(server, name="j", **options):
