@@ -5,6 +5,8 @@ What was paid for is not paid for again; what goes on from it is what one run wo
 
 import asyncio
 import signal
+import subprocess
+import sys
 import threading
 
 import pandas as pd
@@ -214,6 +216,50 @@ def test_a_stopped_run_with_a_task_is_continued():
         numbered(6), in_threads(Calls()), evaluators=evaluators(nothing_seen())
     )
     pd.testing.assert_frame_equal(whole, undisturbed)
+
+
+@pytest.mark.parametrize("only", ["missing", "stale"])
+def test_without_the_task_rows_without_output_stay_as_they_are(only):
+    """A cell that was not run is not said to have failed with a task that was not run either."""
+    with pytest.raises(ValueError, match="no output for 2") as caught:
+        ef.run_experiment(
+            numbered(5),
+            in_threads(Calls("2")),
+            evaluators=evaluators(nothing_seen()),
+            errors="raise",
+            concurrency=1,
+            details=True,
+        )
+    partial = caught.value.partial
+    without = partial["output"].isna().to_numpy()
+    assert NOT_RUN in listed(partial, "task.error")
+    assert NOT_RUN in listed(partial, "eval.plain.error")
+    seen = nothing_seen()
+
+    again = ef.run_experiment(partial, evaluators=evaluators(seen), only=only)
+
+    pd.testing.assert_frame_equal(again[without], partial[without])
+    assert again.loc[~without, "eval.whole.error"].isna().all()
+    assert set(seen["whole"]) == set(partial.loc[~without, "output"])
+
+
+def test_verdicts_on_an_output_that_went_are_not_kept_by_a_stop():
+    """The output is the new one; an evaluator that has not come to it says so."""
+
+    @ef.evaluator(vectorized=True)
+    def whole(output):
+        return output.str.len() > 4
+
+    @ef.evaluator(vectorized=True, name="whole")
+    def stops(output):
+        raise KeyboardInterrupt
+
+    scored = ef.run_experiment(numbered(3), in_threads(Calls("1")), evaluators=[whole])
+    with pytest.raises(KeyboardInterrupt) as caught:
+        ef.run_experiment(scored, in_threads(Calls()), evaluators=[stops], only="failed")
+
+    assert listed(caught.value.partial, "output") == ["out 0", "out 1", "out 2"]
+    assert listed(caught.value.partial, "eval.whole.error") == [None, NOT_RUN, None]
 
 
 def test_rows_that_were_added_get_an_output():
@@ -443,6 +489,26 @@ def test_with_nothing_to_do_no_model_is_asked(serve):
 
     assert server.calls == 0
     pd.testing.assert_frame_equal(again, scored)
+
+
+IDLE = """
+import sys
+import evalframe as ef
+
+model = ef.Model("local/m", base_url="http://127.0.0.1:9/v1")
+judge = ef.LLMJudge("j", model=model, prompt="{{ item.input }}", choices={"yes": 1.0, "no": 0.0})
+frame = ef.read_parquet(sys.argv[1])
+assert ef.run_experiment(frame, evaluators=[judge], only="failed").equals(frame)
+assert "openai" not in sys.modules
+"""
+
+
+def test_with_nothing_to_do_no_client_is_made(serve, tmp_path):
+    """Not even its package is imported, which takes longer than all the rest."""
+    path = tmp_path / "scored.parquet"
+    ef.to_parquet(ef.run_experiment(numbered(3), evaluators=[judge_of(serve(echo))]), path)
+
+    subprocess.run([sys.executable, "-c", IDLE, str(path)], check=True, timeout=60)
 
 
 def test_usage_adds_up_what_the_results_have_cost(serve):
