@@ -45,9 +45,9 @@ def explain(frame: pd.DataFrame, evaluator: str) -> pd.Series:
         >>> import evalframe as ef
         >>> scored = ef.run_experiment([{"output": "a cat"}], evaluators=[ef.Contains("cat")])
         >>> scored.evals.explain("contains")[["class", "parameters", "n_valid"]]
-        class               Contains
-        parameters    Contains('cat')
-        n_valid                    1
+        class                     Contains
+        parameters    Contains(text='cat')
+        n_valid                          1
         Name: contains, dtype: object
     """
     check_name(frame, evaluator)

@@ -84,6 +84,8 @@ def _wrapped(function: types.FunctionType) -> list[Part]:
     found = [v for name, v in function.__dict__.items() if name == "__wrapped__"]
     if not source.is_users(function.__globals__):
         held = [_in_cell("", cell, frozenset()) for cell in function.__closure__ or ()]
+        # functools.singledispatch keeps its functions in a dict.
+        held += [v for table in held if type(table) is dict for v in table.values()]
         found += [v for v in held if type(v) in (types.FunctionType, types.MethodType)]
     return [("", v) for v in found]
 

@@ -76,6 +76,7 @@ def of_values(values: Sequence[Any]) -> str:
         TypeError: A value is not plain.
 
     Examples:
+        >>> from evalframe.core.fingerprint import of_values
         >>> of_values([1]) == of_values([1.0])
         False
     """

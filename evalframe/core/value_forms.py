@@ -9,6 +9,9 @@ logger, a lock) is left out in silence.
 
 from __future__ import annotations
 
+import asyncio
+import collections
+import contextvars
 import functools
 import hashlib
 import logging
@@ -28,6 +31,10 @@ from evalframe.core.nested import ATOMS, lowered
 
 _MOST_ITEMS = 1_000_000
 _MOST_BYTES = 1 << 26
+_SILENT = (
+    *(logging.Logger, contextvars.ContextVar, type(threading.Lock()), type(threading.RLock())),
+    *(threading.Semaphore, threading.Event, asyncio.Lock, asyncio.Semaphore, asyncio.Event),
+)
 # Methods of types that are written in C, such as str.upper.
 _METHODS = (
     types.MethodDescriptorType,
@@ -46,6 +53,10 @@ def _atom(value: Any) -> Form:
 def _sequence(value: Any) -> Form:
     base: Any = list if isinstance(value, list) else tuple
     return _container(value, list(base.__iter__(value)))
+
+
+def _deque(value: Any) -> Form:
+    return _container(value, list(collections.deque.__iter__(value)))
 
 
 def _dict(value: Any) -> Form:
@@ -73,6 +84,10 @@ def _set(value: Any) -> Form:
     if all(type(item) is str for item in items):
         return Form([name, encode(sorted(items))])
     return Form([name], [("", item) for item in items], unordered=True)
+
+
+def _error(value: BaseException) -> Form:
+    return Form([type(value).__qualname__], [("", value.args)])
 
 
 def _span(value: Any) -> Form:
@@ -171,7 +186,9 @@ FORMS: dict[Any, Callable[[Any], Form]] = {
     **dict.fromkeys((types.BuiltinFunctionType, types.MethodWrapperType), _builtin),
     **dict.fromkeys(_METHODS, by_name),
     **dict.fromkeys((classmethod, staticmethod), _descriptor("__func__")),
-    **dict.fromkeys((logging.Logger, type(threading.Lock()), type(threading.RLock())), _silent),
+    **dict.fromkeys(_SILENT, _silent),
+    collections.deque: _deque,
+    BaseException: _error,
     dict: _dict,
     re.Pattern: _pattern,
     PurePath: _path,

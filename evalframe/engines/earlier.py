@@ -1,5 +1,8 @@
 """Which of the results that a frame has already `only=` runs again.
 
+Owns   reading result columns, and what each word makes of their cells and of a task's outputs.
+Leaves what a run does about it to prior.py and plan.py.
+
     missing  cells without a result: null, `skipped: not run`, `skipped: budget`, ...
     failed   cells that failed, and those whose task failed
     stale    missing ones, and those whose fingerprint is not what it would be today

@@ -1,17 +1,20 @@
 """Fingerprints: equal as long as the same is computed, and different as soon as it is not."""
 
 import asyncio
+import collections
 import dataclasses
 import enum
 import functools
 import importlib.util
 import json
 import linecache
+import logging
 import math
 import os
 import re
 import subprocess
 import sys
+import threading
 import types
 from decimal import Decimal
 from pathlib import Path
@@ -400,6 +403,30 @@ def test_functions_inside_those_of_a_package_are_followed():
     assert digest(one) != digest(other)
 
 
+def test_every_branch_of_a_generic_function_is_followed(load):
+    """What was registered for a type counts as what it was registered on."""
+    text = (
+        "import functools\n\n@functools.singledispatch\ndef judge(output):\n    return 0\n\n"
+        "@judge.register\ndef _(output: int):\n    return 1\n"
+    )
+    other = edited("return 1", "return 2", text)
+
+    assert digest(load(text).judge) != digest(load(other, "other").judge)
+
+
+def test_loggers_and_locks_are_left_out_in_silence():
+    """A function computes the same with another one."""
+    log, lock, limit = logging.getLogger("a"), threading.Lock(), asyncio.Semaphore(2)
+
+    async def judge(output):
+        async with limit:
+            log.info("asked")
+        with lock:
+            return output
+
+    assert of_function(judge).unread == ()
+
+
 def test_async_functions_are_read_as_others():
     """And differ from sync ones."""
 
@@ -587,11 +614,27 @@ CONSTANTS = [
     *(1, 1.0, True, "1", b"1", None, 2, -1, 0.0, -0.0, math.inf, 1j, ..., "", range(3), range(4)),
     *([1], (1,), {1}, frozenset({1}), [], {}, [[]], [[], []], (1, 2)),
     *({"a": 1}, {"a": 1.0}, {1: "a"}, {"a": 1, "b": 2}, {"b": 2, "a": 1}),
-    *(Decimal("1.0"), Decimal("1.00"), np.float64(1), np.float32(1), np.int64(1)),
+    *(
+        collections.deque([1]),
+        Decimal("1.0"),
+        Decimal("1.00"),
+        np.float64(1),
+        np.float32(1),
+        np.int64(1),
+    ),
     *(np.array([1]), np.array([1.0]), np.array([[1]]), np.array([2]), pd.Timestamp("2024-01-01")),
     *(Color.RED, Color.BLUE, Size(1), Size(2), Point(1, 2), Reply(grade=1), Reply(grade=2)),
     *(Reply, LongReply, Color, Size, Path("a"), Path("b"), re.compile("a"), re.compile(b"a")),
-    *(list[int], list[str], int | str, np.add, np.subtract),
+    *(
+        KeyError("a"),
+        KeyError("b"),
+        ValueError("a"),
+        list[int],
+        list[str],
+        int | str,
+        np.add,
+        np.subtract,
+    ),
     *(functools.partial(len), functools.partial(len, "a")),
 ]
 

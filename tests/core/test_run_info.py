@@ -28,6 +28,14 @@ WHOLE = RunInfo(
             threshold=2.5,
             score_range=(1.0, 5.0),
             version="3",
+            class_name="LLMJudge",
+            fingerprint="0" * 32,
+            unread=["client: Client"],
+            prompt="{{ item.output }}",
+            model="local/m",
+            parameters="LLMJudge('judge')",
+            started="2026-05-01T12:00:00+00:00",
+            finished="2026-05-01T12:01:00+00:00",
         ),
     },
     tracebacks={"exception: KeyError: 'x'": "Traceback ..."},
@@ -77,6 +85,14 @@ def test_facts_of_a_newer_release_are_left_out():
     raw = {**json.loads(WHOLE.to_json()), "colour": "red"}
 
     assert remembered({KEY: json.dumps(raw)}) == WHOLE
+
+
+def test_facts_of_an_earlier_release_are_read():
+    """What it did not know of an evaluator is not known here either."""
+    old = {"kind": "LLM", "score_range": [0.0, 1.0], "counts": {"valid": 1}}
+    info = EvaluatorInfo(kind="LLM", counts={"valid": 1})
+
+    assert remembered({KEY: json.dumps({"evaluators": {"a": old}})}).evaluators == {"a": info}
 
 
 def test_an_open_score_range_survives():
