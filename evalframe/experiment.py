@@ -112,7 +112,7 @@ class _Experiment:
             row_columns, keeps = names.row_columns, (self.details, self.marks)
             earlier = Earlier(self.dataset, row_columns, failed_rows, options["only"], keeps)
             preparation.earlier(earlier, planned_task, self.given)
-        else:
+        elif options["only"] is None:
             repeated = options["repetitions"] != 1
             preparation.collisions(overwrite=options["overwrite"], repeated=repeated)
         preparation.refuse()
@@ -261,7 +261,7 @@ def run_experiment(
         dry_run: True: the first 10 rows only; a number: the first so many.
         details: Add `eval.<name>.latency_s`, in seconds (a vectorized call's time is shared
             equally by its rows), `eval.<name>.fingerprint`, and for judges tokens, `cost` and
-            `from_cache`.
+            `from_cache`. With `only`, also where the frame's results have them.
         cache: File in which replies and embeddings of models are kept, so that none is paid for
             twice.
         progress: Show a bar, where stderr is a terminal or a notebook.

@@ -303,8 +303,8 @@ def test_columns_that_hold_no_results_are_refused():
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        pytest.param({"only": "broken"}, r"only must be 'missing'.*not 'broken'", id="unknown"),
-        pytest.param({"only": True}, "only must be .*not True", id="no-text"),
+        pytest.param({"only": "broken"}, r"^only must be 'missing'.*not 'broken'", id="unknown"),
+        pytest.param({"only": ["failed"]}, r"^only must be .*not \['failed'\]", id="no-text"),
         pytest.param({"only": "all", "overwrite": True}, "contradict", id="overwrite"),
         pytest.param({"only": "missing", "repetitions": 2}, "leave one out", id="repetitions"),
         pytest.param({}, r"Pass only='missing'.*overwrite=True", id="neither"),
