@@ -19,14 +19,23 @@ from evalframe.analysis.failures import failure_lines
 from evalframe.core.namespace import Namespace
 from evalframe.core.run_info import RunInfo, mapping_for_attrs
 from evalframe.data.dataset import Dataset
+from evalframe.engines.cell_fingerprints import Fingerprints
+from evalframe.engines.earlier import Earlier, is_only, kept_details
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.local import LocalRun
 from evalframe.engines.plan import Plan
 from evalframe.engines.prepare import Preparation, check_options, opened_cache
+from evalframe.engines.prior import Prior
 from evalframe.engines.progress import Progress
-from evalframe.engines.roles import missing_columns, role_mapping, rows_without_output
+from evalframe.engines.roles import (
+    missing_columns,
+    namespace,
+    repetition_numbers,
+    role_mapping,
+    rows_without_output,
+)
 from evalframe.evaluators.identity import told, unread_note
-from evalframe.results.builder import Builder, assembled, repeated
+from evalframe.results.builder import Builder, assembled, repeated, updated
 from evalframe.results.remember import remember, versions
 
 DRY_RUN_ROWS = 10
@@ -55,21 +64,26 @@ class _Experiment:
             is_dataset=isinstance(data, Dataset),
             has_task=task is not None,
         )
-        columns = tuple(self.dataset.columns)
-        names = Namespace(columns, self.mapping, has_task=task is not None)
+        names = namespace(
+            self.dataset, self.mapping, has_task=task is not None, adds=options["only"]
+        )
+        self.details, self.marks = kept_details(self.dataset.columns, options)
+        self.prior = Prior()
         self.plan, self.drop = self._planned(names, task, evaluators, problems + more)
         self.base = self.dataset.to_pandas() if plain is None else plain
         repetitions = options["repetitions"]
         if repetitions > 1:
             self.base = repeated(self.base, repetitions)
-        self.inputs = Inputs(self.dataset.column, names.row_columns, self.base.index, repetitions)
+        outputs = self.prior.output_values(self.plan.rows) if task is not None else ()
+        self.inputs = Inputs(
+            self.dataset.column, names.row_columns, self.base.index, repetitions, outputs
+        )
         made = [(e.name, e.further) for e in self.plan.evaluators]
-        self.builder = Builder(made, self.plan.rows, details=options["details"])
-        cells = self.plan.rows * (len(made) + (self.plan.task is not None))
+        marks = Fingerprints(self.plan.evaluators, self.codes, self.inputs) if self.marks else None
+        self.builder = Builder(made, self.plan.rows, details=self.details, fingerprints=marks)
+        self.prior.fill(self.builder, self.plan)
         name = self.experiment_name
-        self.progress = Progress(cells, name, enabled=options["progress"])
-        # Before anything runs: what runs may change what it reads.
-        self.facts = {planned.name: told(planned.evaluator) for planned in self.plan.evaluators}
+        self.progress = Progress(self.plan.calls(), name, enabled=options["progress"])
         # Last: whatever fails before leaves no file open, and makes none.
         self.plan = replace(self.plan, cache=opened_cache(options["cache"]))
         self.run = LocalRun(self.plan, self.inputs, self.builder, self.progress)
@@ -88,28 +102,46 @@ class _Experiment:
             self.dataset.column,
             problems,
             missing_columns(names),
-            details=options["details"] is True,
+            details=self.details,
         )
         planned_task = preparation.task(task)
-        planned = preparation.evaluators(evaluators)
-        preparation.collisions(overwrite=options["overwrite"], repeated=options["repetitions"] != 1)
+        self.given = preparation.evaluators(evaluators)
+        failed_rows = rows_without_output(self.dataset, names, options["repetitions"])
+        earlier = None
+        if is_only(options["only"]):
+            row_columns, keeps = names.row_columns, (self.details, self.marks)
+            earlier = Earlier(self.dataset, row_columns, failed_rows, options["only"], keeps)
+            preparation.earlier(earlier, planned_task, self.given)
+        elif options["only"] is None:
+            repeated = options["repetitions"] != 1
+            preparation.collisions(overwrite=options["overwrite"], repeated=repeated)
         preparation.refuse()
+        # Before anything runs: what runs may change what it reads.
+        self.facts = {planned.name: told(planned.evaluator) for planned in self.given}
+        self.codes = {name: str(facts.fingerprint) for name, facts in self.facts.items()}
+        if earlier is not None:
+            self.prior = earlier.prior(self.codes)
         plan = Plan(
             rows=len(self.dataset) * options["repetitions"],
-            failed_rows=rows_without_output(self.dataset, names, options["repetitions"]),
-            task=planned_task,
-            evaluators=tuple(planned),
+            failed_rows=failed_rows,
+            task=self.prior.task(planned_task),
+            evaluators=self.prior.evaluators(self.given),
             concurrency=options["concurrency"],
             timeout=options["timeout"],
             stop_at_failure=options["errors"] == "raise",
-            details=options["details"],
+            details=self.details,
             repetitions=options["repetitions"],
+            repetition_of=None if earlier is None else repetition_numbers(self.dataset),
         )
         return plan, preparation.drop
 
     def frame(self, *, partial: bool) -> pd.DataFrame:
         """The frame with everything that is finished."""
-        frame = assembled(self.base, self.run.columns(partial=partial), self.drop)
+        columns = self.run.columns(partial=partial)
+        if self.options["only"] is None:
+            frame = assembled(self.base, columns, self.drop)
+        else:
+            frame = updated(self.base, columns)
         self._remember(frame, partial=partial)
         _last[:] = [frame]
         self.progress.close(failure_lines(frame) if self.progress.shown else [])
@@ -129,7 +161,15 @@ class _Experiment:
             versions=versions(),
             usage=self._usage(),
         )
-        remember(frame, info, self.facts, self.base.attrs)
+        made = {planned.name for planned in self.plan.evaluators}
+        remember(
+            frame,
+            info,
+            self.facts,
+            self.base.attrs,
+            continued=self.prior.continued(info.usage, self.facts),
+            untouched=self.facts.keys() - made,
+        )
 
     def _usage(self) -> dict[str, dict[str, Any]]:
         spent = self.run.session.spent
@@ -149,7 +189,7 @@ class _Experiment:
 
     def _note_unread(self) -> None:
         """Say what fingerprints cannot see, where a run keeps them."""
-        if self.options["details"]:
+        if self.marks:
             for name, facts in self.facts.items():
                 note = unread_note(name, facts.unread)
                 if note is not None:
@@ -183,6 +223,7 @@ def run_experiment(
     concurrency: int = 32,
     timeout: float | None = None,
     errors: str = "record",
+    only: str | None = None,
     overwrite: bool = False,
     repetitions: int = 1,
     dry_run: bool | int = False,
@@ -211,11 +252,17 @@ def run_experiment(
         timeout: Seconds for each task call and each cell; not for vectorized evaluators.
         errors: "record": a failure is a fact of its cell. "raise": the first one ends the run
             with the user's own exception.
+        only: Add to the results that the frame has: run just the cells that are "missing"
+            (those not run), "failed" (and those whose task failed), "stale" (those whose
+            fingerprint is not what it would be today; missing ones, too), or "all". The other
+            cells, and other evaluators' columns, stay as they are, all in their places. A task
+            makes the outputs that are not there, and all cells of their rows are run again.
         overwrite: Replace the results of evaluators of the same name, and `output`.
         repetitions: How often each row is run; a row's repetitions stand together.
         dry_run: True: the first 10 rows only; a number: the first so many.
         details: Add `eval.<name>.latency_s`, in seconds (a vectorized call's time is shared
-            equally by its rows), and for judges tokens, `cost` and `from_cache`.
+            equally by its rows), `eval.<name>.fingerprint`, and for judges tokens, `cost` and
+            `from_cache`. With `only`, also where the frame's results have them.
         cache: File in which replies and embeddings of models are kept, so that none is paid for
             twice.
         progress: Show a bar, where stderr is a terminal or a notebook.
@@ -267,6 +314,7 @@ async def arun_experiment(
     concurrency: int = 32,
     timeout: float | None = None,  # noqa: ASYNC109 - per cell, not of this call
     errors: str = "record",
+    only: str | None = None,
     overwrite: bool = False,
     repetitions: int = 1,
     dry_run: bool | int = False,
@@ -288,6 +336,7 @@ async def arun_experiment(
         concurrency: See there.
         timeout: See there.
         errors: See there.
+        only: See there.
         overwrite: See there.
         repetitions: See there.
         dry_run: See there.

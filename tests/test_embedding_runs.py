@@ -234,7 +234,8 @@ def test_details_add_the_latency_and_no_share_of_the_cost(serve):
     )
 
     own = [name.rpartition(".")[2] for name in scored.columns[2:]]
-    assert own == ["label", "score", "explanation", "metadata", "error", "cosine", "latency_s"]
+    five = ["label", "score", "explanation", "metadata", "error"]
+    assert own == [*five, "cosine", "latency_s", "fingerprint"]
 
 
 def test_second_run_takes_all_from_the_cache(serve, tmp_path):

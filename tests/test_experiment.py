@@ -232,7 +232,8 @@ def test_result_columns_stand_in_their_order_and_have_their_types():
     expected = {"input": pd.Series(["q"]).dtype, "repetition": pd.ArrowDtype(pa.int64())}
     expected |= {"output": TEXT, "task.error": TEXT}
     for name in ("short", "polite", "long", "extra"):
-        fields = {**evals, **(extras if name == "extra" else {}), "latency_s": NUMBER}
+        details = {"latency_s": NUMBER, "fingerprint": TEXT}
+        fields = {**evals, **(extras if name == "extra" else {}), **details}
         expected |= {f"eval.{name}.{field}": dtype for field, dtype in fields.items()}
     assert dtypes.to_dict() == expected
     assert list(dtypes.index) == list(expected)

@@ -23,6 +23,8 @@ _COUNTS = (
 def usage(frame: pd.DataFrame) -> pd.DataFrame:
     """What models were asked, and what it cost: one row per judge, and one for a ChatTask.
 
+    Runs with `only=` add to what the runs before them have cost; making results anew begins again.
+
     An evaluator that embeds texts with a model has a row, too: there `cached` are the cells whose
     texts all came from the cache, `shared` the others that needed no text of their own sent.
 

@@ -65,7 +65,8 @@ class RunInfo:
         task_version: The mark its author gave it.
         partial: Whether the newest run was stopped before its end.
         versions: Packages of the newest run.
-        usage: Evaluator that asks a model, or "<task>" -> what its newest run has cost.
+        usage: Evaluator that asks a model, or "<task>" -> what its results have cost, in all runs
+            that added to them.
     """
 
     experiment_name: str | None = None

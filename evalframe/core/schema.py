@@ -1,7 +1,7 @@
 """Names and types of the result columns. No other module spells them.
 
 Per evaluator, always: label, score, explanation, metadata, error; then its declared extras;
-then, with details, latency_s. Per run with a task: output and task.error.
+then, with details, latency_s and fingerprint. Per run with a task: output and task.error.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ EXPLANATION = "explanation"
 METADATA = "metadata"
 ERROR = "error"
 LATENCY = "latency_s"
+FINGERPRINT = "fingerprint"
 
 REPLY = "reply"
 RAW_SCORE = "raw_score"
@@ -47,6 +48,7 @@ FIELDS: dict[str, pa.DataType] = {
     ERROR: TEXT,
 }
 DETAILS: dict[str, pa.DataType] = {LATENCY: NUMBER}
+MARKS: dict[str, pa.DataType] = {FINGERPRINT: TEXT}
 JUDGE_DETAILS: dict[str, pa.DataType] = {
     PROMPT_TOKENS: pa.int64(),
     COMPLETION_TOKENS: pa.int64(),
@@ -61,7 +63,8 @@ RESERVED = frozenset(
         *FIELDS,
         *DETAILS,
         *JUDGE_DETAILS,
-        *("fingerprint", REPLY, RAW_SCORE, CONFIDENCE, COVERAGE),
+        *MARKS,
+        *(REPLY, RAW_SCORE, CONFIDENCE, COVERAGE),
     }
 )
 
@@ -93,6 +96,10 @@ BAD_REQUEST = "bad_request"
 CONNECTION = "connection"
 
 NOT_RUN = f"{SKIPPED}: not run"
+BUDGET = f"{SKIPPED}: budget"
+DEADLINE = f"{SKIPPED}: deadline"
+# Skips that are the run's and not the evaluator's: the cell is still to come.
+PENDING = frozenset({NOT_RUN, BUDGET, DEADLINE})
 
 LONGEST_ERROR = 2_000
 
@@ -172,9 +179,15 @@ def is_failure(text: str) -> bool:
     return error_kind(text) not in (SKIPPED, TASK_FAILED)
 
 
+def is_unmade(text: str) -> bool:
+    """Whether an error cell says that the evaluator was not called."""
+    return text in PENDING or error_kind(text) == TASK_FAILED
+
+
 def collision_problem(evaluator: str, names: list[str]) -> str:
     """What to say of result columns that are in the way."""
     return (
         f"The frame already has results of an evaluator named {evaluator!r} ({listed(names)}). "
-        f"Pass overwrite=True to replace them, or rename one: .named('{evaluator}_2')."
+        "Pass only='missing', 'failed' or 'stale' to run just those cells, overwrite=True to "
+        f"replace them all, or rename one: .named('{evaluator}_2')."
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import itertools
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -124,9 +123,10 @@ class Driver:
             if not evaluators[i].evaluator.is_async
         }
         threads = [evaluators[i].evaluator.threads or 1 for i in self._threaded]
-        rows = itertools.chain.from_iterable(plan.ready_rows())
-        width = min(plan.rows, max([plan.concurrency, *threads]))
-        workers = [asyncio.ensure_future(self._work(rows)) for _ in range(width)]
+        rows = plan.driven_rows()
+        width = min(len(rows), max([plan.concurrency, *threads]))
+        left = iter(rows if isinstance(rows, range) else rows.tolist())
+        workers = [asyncio.ensure_future(self._work(left)) for _ in range(width)]
         try:
             await asyncio.gather(*workers)
         finally:
@@ -143,12 +143,13 @@ class Driver:
 
     async def _work(self, rows: Iterator[int]) -> None:
         for row in rows:
-            if self.plan.task is not None and not await self._make_output(row):
+            if self.plan.task_runs(row) and not await self._make_output(row):
                 continue
-            if len(self._apart) == 1:
-                await self._make_cell(self._apart[0], row)
-            elif self._apart:
-                cells = [asyncio.ensure_future(self._make_cell(i, row)) for i in self._apart]
+            places = self.plan.running(self._apart, row)
+            if len(places) == 1:
+                await self._make_cell(places[0], row)
+            elif places:
+                cells = [asyncio.ensure_future(self._make_cell(i, row)) for i in places]
                 try:
                     await asyncio.gather(*cells)
                 finally:
@@ -225,7 +226,7 @@ class Driver:
     async def _async_call(self, call: _Settled, values: list[Any], row: int) -> Any:
         """Await a coroutine function in a task, and a context, of its own."""
         loop = asyncio.get_running_loop()
-        info = CallInfo(row % self.plan.repetitions + 1)
+        info = CallInfo(self.plan.repetition(row))
         context = self.context.copy()
         context.run(enter_call, info)
         task = loop.create_task(call.awaited(values), context=context)

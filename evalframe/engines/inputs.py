@@ -4,7 +4,7 @@ Every reader gets values of its own: lists and dicts are decoded again for each,
 call does to a value reaches nobody else. Immutable values are decoded once per batch.
 
 Inputs   values by source and row
-Batch    the values of consecutive rows, shared between readers where that is safe
+Batch    the values of some rows, shared between readers where that is safe
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Inputs:
         row_columns: Sequence[Hashable],
         index: pd.Index,
         repetitions: int,
+        outputs: Sequence[Any] = (),
     ) -> None:
         """Read from the columns of a dataset.
 
@@ -59,23 +60,24 @@ class Inputs:
             row_columns: The columns of the dataset row.
             index: Index of the result's rows.
             repetitions: How often each dataset row is run.
+            outputs: By row, where a task makes them: those that are there already, else None.
         """
         self._column = column
         self._row_columns = row_columns
         self.index = index
         self.repetitions = repetitions
-        self.outputs: list[Any] = []
+        self.outputs = list(outputs)
 
     def output(self, row: int) -> Any:
         """A copy of the task's output of one row."""
         value = self.outputs[row]
         return value if type(value) in ATOMS else plain(value)
 
-    def values(self, source: Source, rows: slice) -> list[Any]:
+    def values(self, source: Source, rows: Rows) -> list[Any]:
         """Fresh values of one source for these rows."""
         if isinstance(source, OutputSource):
-            return [self.output(row) for row in range(rows.start, rows.stop)]
-        count = rows.stop - rows.start
+            return [self.output(row) for row in _numbers(rows)]
+        count = len(_numbers(rows))
         return source_values(source, self._places(rows), count, self._row_columns, self._column)
 
     def shareable(self, source: Source) -> bool:
@@ -154,10 +156,8 @@ class Inputs:
                     failed.setdefault(row, exc)
         return found
 
-    def _places(self, rows: slice) -> Rows:
-        if self.repetitions == 1:
-            return rows
-        return np.arange(rows.start, rows.stop) // self.repetitions
+    def _places(self, rows: Rows) -> Rows:
+        return rows if self.repetitions == 1 else np.asarray(_numbers(rows)) // self.repetitions
 
     def _vector(
         self, label: Hashable, rows: np.ndarray[Any, Any], *, shared: bool = False
@@ -168,10 +168,14 @@ class Inputs:
         return series.iloc[rows // self.repetitions].set_axis(self.index[rows])
 
 
-class Batch:
-    """The values of consecutive rows for several readers."""
+def _numbers(rows: Rows) -> range | np.ndarray[Any, Any]:
+    return range(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
-    def __init__(self, inputs: Inputs, rows: slice) -> None:
+
+class Batch:
+    """The values of some rows for several readers."""
+
+    def __init__(self, inputs: Inputs, rows: Rows) -> None:
         """Remember the rows; nothing is decoded yet."""
         self._inputs = inputs
         self._rows = rows

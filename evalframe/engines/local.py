@@ -55,11 +55,9 @@ class LocalRun:
             ends_at_failure=plan.stop_at_failure,
         )
         self.pump = Pump(plan, inputs, builder, self.tracebacks, self.session, progress=progress)
-        self._has_driver = plan.task is not None or bool(plan.apart())
+        self._has_driver = len(plan.driven_rows()) > 0
         self._used: asyncio.AbstractEventLoop | None = None
         self._future: concurrent.futures.Future[Any] | None = None
-        if plan.task is not None:
-            inputs.outputs = [None] * plan.rows
 
     def _driver(self) -> Driver:
         return Driver(self.plan, self.inputs, self.tracebacks, self.session, self.pump.inbox.put)
@@ -85,14 +83,13 @@ class LocalRun:
         """
         if self.plan.task is None:
             return self.builder.columns()
-        pump, outputs = self.pump, self.inputs.outputs
-        done = pump.finished_tasks
+        pump, outputs, rows = self.pump, self.inputs.outputs, range(self.plan.rows)
+        done = [row in pump.finished_tasks or not self.plan.task_runs(row) for row in rows]
         if partial:
             # A call may have ended after the stop: it counts with its message, or not at all.
-            outputs = [value if row in done else None for row, value in enumerate(outputs)]
+            outputs = [value if done[row] else None for row, value in enumerate(outputs)]
         errors = [
-            pump.task_errors.get(row) or (None if row in done else schema.NOT_RUN)
-            for row in range(self.plan.rows)
+            pump.task_errors.get(row) or (None if done[row] else schema.NOT_RUN) for row in rows
         ]
         return {
             schema.OUTPUT: output_column(outputs, self.inputs.index, self.plan.task.task.output),

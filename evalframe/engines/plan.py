@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from evalframe.core.binding import Binding
@@ -14,6 +14,11 @@ from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.normalize import Rules
 from evalframe.llm.cache import ReplyCache
 from evalframe.tasks.task import Task
+
+# Numbers of rows in ascending order.
+Rows = range | np.ndarray[Any, Any]
+# One bool per row of the result.
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +38,46 @@ class Call:
         return self.binding.caller(function)
 
 
-@dataclass(frozen=True, slots=True)
+# By identity: a plan is never compared, and a mask has no single truth value.
+@dataclass(frozen=True, slots=True, eq=False)
 class PlannedEvaluator:
     """An evaluator bound to the data.
 
     Attributes:
         further: Its columns beyond the five that every evaluator has.
+        todo: The rows whose cell is to be made; None for all.
     """
 
     evaluator: Evaluator
     call: Call
     rules: Rules
     further: Mapping[str, pa.DataType]
+    todo: Mask | None = None
 
     @property
     def name(self) -> str:
         """Name of its columns."""
         return self.evaluator.name
 
+    def among(self, rows: Rows) -> np.ndarray[Any, Any] | None:
+        """Which of these rows are to be made, as positions among them; None for all."""
+        if self.todo is None:
+            return None
+        chosen = self.todo[rows.start : rows.stop] if isinstance(rows, range) else self.todo[rows]
+        return None if chosen.all() else np.flatnonzero(chosen)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PlannedTask:
-    """The task bound to the data."""
+    """The task bound to the data.
+
+    Attributes:
+        todo: The rows whose output is to be made; None for all.
+    """
 
     task: Task[..., Any]
     call: Call
+    todo: Mask | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +92,7 @@ class Plan:
         stop_at_failure: Whether the first failure ends the run.
         details: Whether latencies, and what judges cost, are kept.
         repetitions: How often each dataset row is run.
+        repetition_of: Which repetition each row is, where the data says so; None: by its place.
         cache: Replies of models from earlier runs.
     """
 
@@ -84,13 +105,51 @@ class Plan:
     stop_at_failure: bool
     details: bool
     repetitions: int = 1
+    repetition_of: Sequence[int] | None = None
     cache: ReplyCache | None = None
 
-    def ready_rows(self) -> list[range]:
-        """The rows that can be run, as stretches."""
-        edges = [-1, *self.failed_rows, self.rows]
-        pairs = itertools.pairwise(edges)
-        return [range(low + 1, high) for low, high in pairs if high - low > 1]
+    def ready_rows(self, places: Sequence[int]) -> Rows:
+        """The rows whose output is there, and on which some of these evaluators are to run."""
+        chosen = self._chosen(places)
+        if self.task is not None:
+            chosen &= np.zeros(self.rows, bool) if self.task.todo is None else ~self.task.todo
+        return _listed(chosen)
+
+    def driven_rows(self) -> Rows:
+        """The rows on which the task, or an evaluator apart from the caller's thread, runs."""
+        chosen = self._chosen(self.apart())
+        if self.task is not None:
+            chosen |= True if self.task.todo is None else self.task.todo
+        return _listed(chosen)
+
+    def _chosen(self, places: Sequence[int]) -> Mask:
+        chosen = np.zeros(self.rows, bool)
+        for place in places:
+            todo = self.evaluators[place].todo
+            chosen |= True if todo is None else todo
+        chosen[list(self.failed_rows)] = False
+        return chosen
+
+    def task_runs(self, row: int) -> bool:
+        """Whether the task makes the output of this row."""
+        return self.task is not None and (self.task.todo is None or bool(self.task.todo[row]))
+
+    def running(self, places: Sequence[int], row: int) -> Sequence[int]:
+        """Those of these evaluators that run on this row."""
+        evaluators = self.evaluators
+        return [i for i in places if (todo := evaluators[i].todo) is None or todo[row]]
+
+    def repetition(self, row: int) -> int:
+        """Which repetition of its dataset row this is, from 1."""
+        if self.repetition_of is not None:
+            return self.repetition_of[row]
+        return row % self.repetitions + 1
+
+    def calls(self) -> int:
+        """Cells and outputs that are to be made."""
+        masks = [planned.todo for planned in self.evaluators]
+        masks += [] if self.task is None else [self.task.todo]
+        return sum(self.rows if mask is None else int(mask.sum()) for mask in masks)
 
     def by_row(self) -> list[int]:
         """Evaluators that run cell by cell in the caller's thread, by position."""
@@ -110,3 +169,7 @@ class Plan:
             return "vectorized"
         threaded = evaluator.threads is not None or self.timeout is not None
         return "apart" if threaded or evaluator.is_async else "row"
+
+
+def _listed(chosen: Mask) -> Rows:
+    return range(len(chosen)) if chosen.all() else np.flatnonzero(chosen)

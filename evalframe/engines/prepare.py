@@ -16,6 +16,7 @@ from evalframe.core.errors import (
     listed,
 )
 from evalframe.core.namespace import BindingError, ColumnSource, Namespace
+from evalframe.engines.earlier import ONLY, Earlier, is_only
 from evalframe.engines.plan import Call, PlannedEvaluator, PlannedTask
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.function import as_evaluator
@@ -185,7 +186,8 @@ class Preparation:
         if has_task and schema.OUTPUT in columns and not overwrite:
             self.problems.append(
                 "The data already has a column 'output', and a task makes one. Pass "
-                "overwrite=True to replace it, leave the task out to evaluate it, or rename it."
+                "only='missing' to make those that are not there, overwrite=True to replace it, "
+                "leave the task out to evaluate it, or rename it."
             )
         old = [name for name in schema.evaluators_in(columns) if name not in self.names]
         if has_task and schema.OUTPUT in columns and old:
@@ -200,6 +202,17 @@ class Preparation:
             if there and not overwrite:
                 self.problems.append(schema.collision_problem(name, there))
             self.drop += there
+
+    def earlier(
+        self, earlier: Earlier, task: PlannedTask | None, evaluators: Sequence[PlannedEvaluator]
+    ) -> None:
+        """Results that are there already, where the run adds to them."""
+        if task is not None:
+            earlier.add_task(task)
+            earlier.add_others(self.names)
+        for planned in evaluators:
+            earlier.add_evaluator(planned)
+        self.problems += earlier.problems
 
     def refuse(self) -> None:
         """End here if anything is wrong.
@@ -269,9 +282,29 @@ def check_options(options: Mapping[str, Any]) -> list[str]:
     name = options["experiment_name"]
     if name is not None and not isinstance(name, str):
         problems.append(f"experiment_name must be text, not {name!r}.")
+    problems += _check_only(options)
     flags = ("overwrite", "details", "progress")
     wrong = [flag for flag in flags if not isinstance(options[flag], bool)]
     return problems + [f"{flag} must be True or False, not {options[flag]!r}." for flag in wrong]
+
+
+def _check_only(options: Mapping[str, Any]) -> list[str]:
+    only = options["only"]
+    if only is None:
+        return []
+    if not is_only(only):
+        return [f"only must be {', '.join(map(repr, ONLY))} or None, not {only!r}."]
+    problems = []
+    if options["overwrite"] is True:
+        problems.append(
+            "only= and overwrite=True contradict each other; only='all' makes all cells anew."
+        )
+    if options["repetitions"] != 1:
+        problems.append(
+            "repetitions= makes new rows, and only= takes the rows as they are: leave one out. A "
+            "frame of repetitions has its column 'repetition' already."
+        )
+    return problems
 
 
 def _nothing_to_run(columns: Sequence[Hashable]) -> str:

@@ -26,7 +26,7 @@ from evalframe.core.records import Cell
 from evalframe.engines.faults import Tracebacks, own_failure
 from evalframe.engines.inputs import Batch, Inputs, VectorArguments
 from evalframe.engines.messages import CellDone, DriverDone, Inbox, OutputDone
-from evalframe.engines.plan import Plan, PlannedEvaluator
+from evalframe.engines.plan import Plan, PlannedEvaluator, Rows
 from evalframe.engines.progress import Progress
 from evalframe.engines.rows import RowReader
 from evalframe.evaluators.bulk import normalize_all
@@ -99,9 +99,8 @@ class Pump:
             BaseException: What a user's function raised, with `stop_at_failure`; what ended
                 the driver; KeyboardInterrupt.
         """
-        ready = deque[range]()
-        if self.plan.task is None and self._by_row:
-            ready.extend(self.plan.ready_rows())
+        at_once = self.plan.ready_rows(self._by_row)
+        ready = deque[Rows]([at_once] if len(at_once) else ())
         for row in self.plan.failed_rows:
             self._leave_out(row)
         driving = has_driver
@@ -123,13 +122,13 @@ class Pump:
         for place_ in self.plan.vectorized():
             self._run_vectorized(place_, await_on_loop)
 
-    def _next_batch(self, ready: deque[range]) -> range:
+    def _next_batch(self, ready: deque[Rows]) -> Rows:
         rows = ready.popleft()
         if len(rows) > self._size:
             ready.appendleft(rows[self._size :])
         return rows[: self._size]
 
-    def _take_messages(self, ready: deque[range], *, driving: bool) -> bool:
+    def _take_messages(self, ready: deque[Rows], *, driving: bool) -> bool:
         """Take in what the driver posted; wait for it when there is nothing else to do."""
         while driving and (message := self.inbox.first(wait=not ready)) is not None:
             if isinstance(message, DriverDone):
@@ -139,8 +138,9 @@ class Pump:
             if isinstance(message, CellDone):
                 self._take_cell(message)
             elif self._take_output(message, may_stop=True) and self._by_row:
-                if ready and ready[-1].stop == message.row:
-                    ready[-1] = range(ready[-1].start, message.row + 1)
+                last = ready[-1] if ready else None
+                if isinstance(last, range) and last.stop == message.row:
+                    ready[-1] = range(last.start, message.row + 1)
                 else:
                     ready.append(range(message.row, message.row + 1))
             self.inbox.drop_first()
@@ -168,9 +168,9 @@ class Pump:
         return False
 
     def _leave_out(self, row: int) -> None:
-        """The cells of a row that has no output."""
+        """The cells of a row that has no output; those that are there already say why."""
         self._left_out.append(row)
-        for place_ in range(len(self.plan.evaluators)):
+        for place_ in self.plan.running(range(len(self.plan.evaluators)), row):
             self._put(place_, row, Cell(error=TASK_FAILED))
 
     def _take_cell(self, message: CellDone) -> None:
@@ -182,21 +182,28 @@ class Pump:
         self.builder.put(place_, row, cell, seconds)
         self.progress.add(1)
 
-    def _run_batch(self, rows: range) -> None:
-        """Consecutive rows without a task: by the column, evaluator after evaluator."""
-        batch = Batch(self.inputs, slice(rows.start, rows.stop))
+    def _run_batch(self, rows: Rows) -> None:
+        """Rows without a task: by the column, evaluator after evaluator."""
+        batch = Batch(self.inputs, _as_slice(rows))
         for place_ in self._by_row:
             planned = self.plan.evaluators[place_]
+            mine = planned.among(rows)
+            if mine is not None and not len(mine):
+                continue
             values = batch.columns(planned.call.binding)
-            arguments = zip(*values, strict=True) if values else ((),) * len(rows)
+            here = rows
+            if mine is not None:
+                values = [[column[i] for i in mine] for column in values]
+                here = np.asarray(rows)[mine]
+            arguments = zip(*values, strict=True) if values else ((),) * len(here)
             called = self._call_all(planned, arguments)
             cells = normalize_all(called.results, planned.rules)
             if self.plan.details:
                 cells = cells.with_latency(called.seconds)
-            self._add(place_, rows.start, cells)
+            self._add(place_, here[: len(cells)], cells)
             if called.ended is not None:
                 raise called.ended
-            self._stop_if_any_failed(place_, range(rows.start, rows.stop), cells)
+            self._stop_if_any_failed(place_, here, cells)
 
     def _call_all(self, planned: PlannedEvaluator, arguments: Iterable[Any]) -> _Called:
         """What the evaluator returned for each row; a Cell where it raised."""
@@ -232,10 +239,10 @@ class Pump:
     def _failed(self, exc: Exception) -> Cell:
         return Cell(error=self.tracebacks.record(exc))
 
-    def _run_ready(self, rows: range, reader: RowReader) -> None:
+    def _run_ready(self, rows: Rows, reader: RowReader) -> None:
         """Rows whose output has come: row after row, in whatever order they came."""
-        for row in rows:
-            for place_ in self._by_row:
+        for row in map(int, rows):
+            for place_ in self.plan.running(self._by_row, row):
                 planned = self.plan.evaluators[place_]
                 arguments = [reader.values(planned.call, row)]
                 called = self._call_all(planned, arguments)
@@ -248,9 +255,10 @@ class Pump:
                 if called.ended is not None:
                     raise called.ended
 
-    def _add(self, place_: int, start: int, cells: CellColumns) -> None:
+    def _add(self, place_: int, rows: Rows, cells: CellColumns) -> None:
+        """Cells of rows in ascending order, which need not be consecutive."""
         if len(cells):
-            self.builder.add(place_, start, cells)
+            self.builder.add(place_, _as_range(rows), cells)
             self.progress.add(len(cells))
 
     def _stop_if_any_failed(self, place_: int, rows: Iterable[int], cells: CellColumns) -> None:
@@ -272,7 +280,7 @@ class Pump:
         if self.stop_asked:
             raise StoppedError
         planned = self.plan.evaluators[place_]
-        rows = np.arange(self.plan.rows)
+        rows = np.arange(self.plan.rows) if planned.todo is None else np.flatnonzero(planned.todo)
         rows = np.setdiff1d(rows, self._left_out) if self._left_out else rows
         if not len(rows):
             return
@@ -289,7 +297,7 @@ class Pump:
         if self.plan.details:
             each = (time.perf_counter() - started) / len(rows)
             cells = cells.with_latency([each] * len(rows))
-        self._add_rows(place_, rows, cells)
+        self._add(place_, rows, cells)
         if failure is not None and self.plan.stop_at_failure:
             raise failure
         self._stop_if_any_failed(place_, rows, cells)
@@ -325,12 +333,14 @@ class Pump:
             failure = own_failure(exc)
             return CellColumns.all_alike(count, self.tracebacks.record(failure), further), failure
 
-    def _add_rows(self, place_: int, rows: np.ndarray[Any, Any], cells: CellColumns) -> None:
-        """Cells of rows in ascending order, which need not be consecutive."""
-        if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
-            self._add(place_, int(rows[0]), cells)
-            return
-        breaks = np.flatnonzero(np.diff(rows) != 1) + 1
-        for part in np.split(np.arange(len(rows)), breaks):
-            if len(part):
-                self._add(place_, int(rows[part[0]]), cells.slice(int(part[0]), len(part)))
+
+def _as_range(rows: Rows) -> Rows:
+    """Consecutive rows as a range."""
+    if isinstance(rows, range) or not len(rows) or rows[-1] - rows[0] + 1 != len(rows):
+        return rows
+    return range(int(rows[0]), int(rows[-1]) + 1)
+
+
+def _as_slice(rows: Rows) -> slice | np.ndarray[Any, Any]:
+    found = _as_range(rows)
+    return slice(found.start, found.stop) if isinstance(found, range) else found

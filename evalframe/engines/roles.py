@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from evalframe.core import schema
 from evalframe.core.errors import ColumnNotFoundError
@@ -44,6 +45,24 @@ def role_mapping(
     return RoleMapping.of(**{**both, schema.OUTPUT: None} if has_task else both), problems
 
 
+def namespace(
+    dataset: Dataset, mapping: RoleMapping, *, has_task: bool, adds: str | None
+) -> Namespace:
+    """What names stand for.
+
+    Args:
+        dataset: The rows.
+        mapping: The roles.
+        has_task: Whether a task makes the output.
+        adds: The word of a run that adds to the results of others, if it is one.
+    """
+    columns = tuple(dataset.columns)
+    if adds is not None and has_task:
+        # The task's own, which no call of the run that made it has seen in its row.
+        columns = tuple(label for label in columns if label != schema.OUTPUT)
+    return Namespace(columns, mapping, has_task=has_task)
+
+
 def missing_columns(names: Namespace) -> ColumnNotFoundError | None:
     """The error of the roles whose column is not there, None if all are."""
     try:
@@ -70,3 +89,13 @@ def rows_without_output(dataset: Dataset, names: Namespace, repetitions: int) ->
     failed = dataset.column(schema.TASK_ERROR).series.notna().to_numpy()
     empty = dataset.column(schema.OUTPUT).series.isna().to_numpy()
     return tuple(int(row) for row in np.flatnonzero(np.repeat(failed & empty, repetitions)))
+
+
+def repetition_numbers(dataset: Dataset) -> list[int] | None:
+    """Which repetition each row is, where the data came from a run with repetitions; else None."""
+    if schema.REPETITION not in dataset.columns:
+        return None
+    numbers = dataset.column(schema.REPETITION).series
+    if not pd.api.types.is_integer_dtype(numbers.dtype) or numbers.isna().any():
+        return None
+    return [int(number) for number in numbers]

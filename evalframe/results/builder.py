@@ -4,13 +4,14 @@ Owns   which cell stands where, gaps (not run), and the frame that goes back to 
 
 Builder    collects the cells of all evaluators, in any order
 assembled  the user's frame with result columns after its own
+updated    the user's frame with result columns in the places they have
 """
 
 from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ _CHUNK_ROWS = 1024  # cells are held as Python objects until theirs is full
 _MOST_CHUNKS = 128
 
 
+Rows = range | np.ndarray[Any, Any]
+_Part = tuple[Rows, CellColumns]
+
+
 class Builder:
     """Collects the cells of a run."""
 
@@ -35,6 +40,7 @@ class Builder:
         rows: int,
         *,
         details: bool,
+        fingerprints: Callable[[int, Rows], Sequence[str]] | None = None,
     ) -> None:
         """Start with no cell run.
 
@@ -42,11 +48,16 @@ class Builder:
             evaluators: Name of each, and its columns beyond the five.
             rows: Rows of the result.
             details: Whether there are latencies.
+            fingerprints: Place of an evaluator and rows -> the fingerprints of their cells;
+                None for no such column.
         """
         self._evaluators = list(evaluators)
         self._rows = rows
         self._details = details
-        self._parts: list[list[tuple[int, CellColumns]]] = [[] for _ in evaluators]
+        self._fingerprints = fingerprints
+        self._parts: list[list[_Part]] = [[] for _ in evaluators]
+        self._kept: list[_Part | None] = [None for _ in evaluators]
+        self._todo: list[np.ndarray[Any, Any] | None] = [None for _ in evaluators]
         self._empty: dict[pa.DataType, pa.Array] = {}
         self._open: list[dict[int, _OpenChunk]] = [{} for _ in evaluators]
         self._full: list[set[int]] = [set() for _ in evaluators]
@@ -54,10 +65,37 @@ class Builder:
         self._lock = threading.RLock()
         self._made: dict[str, Any] = {}
 
-    def add(self, place: int, start: int, cells: CellColumns) -> None:
-        """Cells of consecutive rows from `start` on; none of them was there before."""
-        with self._lock:
-            self._parts[place].append((start, cells))
+    def keep(
+        self,
+        place: int,
+        rows: np.ndarray[Any, Any],
+        cells: CellColumns,
+        todo: np.ndarray[Any, Any],
+    ) -> None:
+        """Cells that are there already; they stay until they are made anew.
+
+        Args:
+            place: Whose they are.
+            rows: Their rows.
+            cells: The cells.
+            todo: For each row of the result, whether its cell is to be made.
+        """
+        self._kept[place] = (rows, cells)
+        self._todo[place] = todo
+
+    def add(self, place: int, rows: int | Rows, cells: CellColumns) -> None:
+        """Cells that have been made, none of which was made before.
+
+        Args:
+            place: Whose they are.
+            rows: Their rows; a number: consecutive rows from this one on.
+            cells: The cells.
+        """
+        if isinstance(rows, int):
+            rows = range(rows, rows + len(cells))
+        if len(cells):
+            with self._lock:
+                self._parts[place].append((rows, cells))
 
     def put(self, place: int, row: int, cell: Cell, seconds: float | None) -> None:
         """One cell; kept as it is until its chunk is full. To put it again changes nothing."""
@@ -67,11 +105,16 @@ class Builder:
             if start in self._full[place]:
                 return
             if start not in chunks:
-                chunks[start] = _OpenChunk(min(_CHUNK_ROWS, self._rows - start))
+                chunks[start] = self._opened(place, start)
             chunk = chunks[start]
             chunk.put(row - start, cell, seconds)
             if chunk.left == 0:
                 self._flush(place, start)
+
+    def _opened(self, place: int, start: int) -> _OpenChunk:
+        length, todo = min(_CHUNK_ROWS, self._rows - start), self._todo[place]
+        due = length if todo is None else int(todo[start : start + length].sum())
+        return _OpenChunk(length, due)
 
     def _flush(self, place: int, start: int) -> None:
         chunk = self._open[place][start]
@@ -94,10 +137,9 @@ class Builder:
             made: dict[str, Any] = {}
             for start in list(self._open[place]):
                 self._flush(place, start)
-            fields = {**schema.FIELDS, **further}
-            if self._details:
-                fields |= schema.DETAILS
-            whole = self._whole(place, further)
+            fields = {**schema.FIELDS, **further, **(schema.DETAILS if self._details else {})}
+            marks = self._marks(place)
+            whole = self._whole(place, fields)
             sizes, parts = [len(cells) for cells in whole], [dict(cells.arrays) for cells in whole]
             del whole
             self._parts[place] = []
@@ -105,8 +147,27 @@ class Builder:
                 # Popped, so that a part is let go as soon as it is used.
                 arrays = [part.pop(field, None) for part in parts]
                 made[schema.column(name, field)] = backed(self._joined(arrays, sizes, kind))
+            if marks is not None:
+                made[schema.column(name, schema.FINGERPRINT)] = backed(marks)
             self._made |= made
         return self._made
+
+    def _marks(self, place: int) -> pa.Array | None:
+        """The fingerprints of all rows: those of cells that were kept, and of those made now."""
+        if self._fingerprints is None:
+            return None
+        marks = np.full(self._rows, None, dtype=object)
+        kept = self._kept[place]
+        if kept is not None and schema.FINGERPRINT in kept[1].arrays:
+            marks[kept[0]] = kept[1].arrays[schema.FINGERPRINT].to_pylist()
+        for rows, cells in self._parts[place]:
+            errors = cells.errors.to_pylist()
+            called = [text is None or not schema.is_unmade(text) for text in errors]
+            numbers = np.asarray(rows)
+            # What was kept of before said nothing of the cell that has taken its place.
+            marks[numbers] = None
+            marks[numbers[called]] = self._fingerprints(place, numbers[called])
+        return pa.array(marks, schema.TEXT)
 
     def _joined(
         self, arrays: list[pa.Array | None], sizes: list[int], kind: pa.DataType
@@ -131,11 +192,16 @@ class Builder:
             chunks.append(group[0] if together == 1 else pa.concat_arrays(group))
         return pa.chunked_array(chunks, type=kind)
 
-    def _whole(self, place: int, further: Mapping[str, pa.DataType]) -> list[CellColumns]:
-        """The parts in row order, with the gaps filled."""
+    def _whole(self, place: int, fields: Mapping[str, pa.DataType]) -> list[CellColumns]:
+        """The cells in row order, with the gaps filled."""
+        further = self._evaluators[place][1]
+        parts, kept = self._parts[place], self._kept[place]
+        if kept is not None or any(not isinstance(rows, range) for rows, _ in parts):
+            return [self._scattered([*([] if kept is None else [kept]), *parts], fields)]
         whole: list[CellColumns] = []
         at = 0
-        for start, cells in sorted(self._parts[place], key=lambda part: part[0]):
+        for rows, cells in sorted(parts, key=lambda part: part[0][0]):
+            start = int(rows[0])
             if start + len(cells) <= at:
                 continue
             if start > at:
@@ -146,14 +212,37 @@ class Builder:
             whole.append(CellColumns.all_alike(self._rows - at, schema.NOT_RUN, further))
         return whole
 
+    def _scattered(self, parts: Sequence[_Part], fields: Mapping[str, pa.DataType]) -> CellColumns:
+        """Parts whose rows lie between each other; a later one has the last word."""
+        source = np.full(self._rows, sum(len(cells) for _, cells in parts))
+        at = 0
+        for rows, cells in parts:
+            source[slice(rows.start, rows.stop) if isinstance(rows, range) else rows] = np.arange(
+                at, at + len(cells)
+            )
+            at += len(cells)
+        not_run = CellColumns.all_alike(1, schema.NOT_RUN, {})
+        pieces = [*(cells for _, cells in parts), not_run]
+        taken = pa.array(source)
+        arrays = {}
+        for field, kind in fields.items():
+            found = [piece.arrays.get(field) for piece in pieces]
+            if field == schema.ERROR or any(a is not None and a.null_count < len(a) for a in found):
+                whole = [
+                    pa.nulls(len(piece), kind) if array is None else array
+                    for piece, array in zip(pieces, found, strict=True)
+                ]
+                arrays[field] = pa.concat_arrays(whole).take(taken)
+        return CellColumns(arrays)
+
 
 class _OpenChunk:
     """Rows of which some have their cell."""
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, length: int, due: int) -> None:
         self.cells: list[Cell | None] = [None] * length
         self.seconds: list[float | None] = [None] * length
-        self.left = length
+        self.left = due
 
     def put(self, offset: int, cell: Cell, seconds: float | None) -> None:
         fresh = self.cells[offset] is None
@@ -208,3 +297,35 @@ def assembled(
     joined.index = frame.index.view()
     joined.attrs = {key: _own(value) for key, value in frame.attrs.items()}
     return joined
+
+
+def updated(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """A new frame: the given one with these columns, made anew in place where it has them.
+
+    Columns that it lacks follow those of their evaluator that it has, else come last. Those of
+    their evaluators that are not among them go.
+
+    Args:
+        frame: The dataset's rows; never changed.
+        columns: Name -> pandas array or Series of the frame's length.
+    """
+    owners = {_owner(name) for name in columns}
+    gone = [name for name in frame.columns if _owner(name) in owners and name not in columns]
+    kept = frame.drop(columns=gone) if gone else frame.copy(deep=False)
+    places = {label: place for place, label in enumerate(kept.columns)}
+    for name, values in columns.items():
+        if name in places:
+            kept.isetitem(places[name], getattr(values, "array", values))
+    fresh = {name: values for name, values in columns.items() if name not in places}
+    joined = assembled(kept, fresh, ())
+    last = {_owner(label): place for label, place in places.items()}
+    ends = [last.get(_owner(name), len(places)) for name in fresh]
+    order = np.argsort([*range(len(places)), *ends], kind="stable")
+    return joined if (np.diff(order) == 1).all() else joined.iloc[:, order]
+
+
+def _owner(label: Hashable) -> Hashable:
+    """Whose result a column is: an evaluator's name, or the task; None for the dataset's own."""
+    if label in (schema.OUTPUT, schema.TASK_ERROR):
+        return schema.TASK_ERROR
+    return (schema.parse(label) or (None,))[0]

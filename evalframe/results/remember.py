@@ -6,7 +6,7 @@ import functools
 import importlib.metadata
 import platform
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from evalframe.core import schema
 from evalframe.core.run_info import KEY, EvaluatorInfo, RunInfo, remembered
 
 _PACKAGES = ("evalframe", "pandas", "pyarrow")
+_RULES = ("threshold", "direction", "score_range")
 
 
 @functools.cache
@@ -53,11 +54,26 @@ def _still_there(frame: pd.DataFrame, traces: dict[str, str]) -> dict[str, str]:
     return {error: trace for error, trace in traces.items() if error in texts}
 
 
+def _sum(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """What both runs have cost; a cost that is not known of one is not known of both."""
+    total: dict[str, Any] = {}
+    for name, value in now.items():
+        there = before.get(name)
+        if isinstance(value, list):
+            total[name] = sorted({*(there or ()), *value})
+        else:
+            total[name] = None if value is None or there is None else there + value
+    return total
+
+
 def remember(
     frame: pd.DataFrame,
     run: RunInfo,
     evaluators: Mapping[str, EvaluatorInfo],
     before: Mapping[Any, Any],
+    *,
+    continued: Collection[str] = (),
+    untouched: Collection[str] = (),
 ) -> None:
     """Write the newest run into the attrs of its own frame, next to what earlier ones left.
 
@@ -66,18 +82,28 @@ def remember(
         run: The facts of the newest run.
         evaluators: Its evaluators, without counts.
         before: The attrs of the frame that went in.
+        continued: Who added to results of earlier runs, whose usage counts on.
+        untouched: Evaluators whose results all stayed as they were.
     """
     old = remembered(before)
     there = set(schema.evaluators_in(frame.columns))
     known = {name: info for name, info in old.evaluators.items() if name in there}
     for name, info in evaluators.items():
         made = counts(frame[schema.column(name, schema.ERROR)])
-        known[name] = replace(info, counts=made, started=run.started, finished=run.finished)
+        if name in untouched and name in known:
+            # What its results were made by stays; how they are to be read is what it says now.
+            rules = {key: getattr(info, key) for key in _RULES}
+            known[name] = replace(known[name], counts=made, **rules)
+        else:
+            known[name] = replace(info, counts=made, started=run.started, finished=run.finished)
     traces = _still_there(frame, {**old.tracebacks, **run.tracebacks})
     # What is no evaluator's is the task's: it stays for as long as its outputs do.
-    kept = {*known, *(old.usage.keys() - old.evaluators.keys() if run.task is None else ())}
-    spent = {**{who: facts for who, facts in old.usage.items() if who in kept}, **run.usage}
-    whole = replace(
-        run, evaluators=known, tracebacks=traces, task=run.task or old.task, usage=spent
-    )
+    of_task = old.usage.keys() - old.evaluators.keys() if run.task is None else ()
+    kept = {*known, *of_task, *continued}
+    spent = {who: facts for who, facts in old.usage.items() if who in kept}
+    for who, facts in run.usage.items():
+        spent[who] = _sum(spent[who], facts) if who in continued and who in spent else facts
+    whole = replace(run, evaluators=known, tracebacks=traces, usage=spent)
+    if run.task is None:
+        whole = replace(whole, task=old.task, task_version=old.task_version)
     frame.attrs = {**before, KEY: whole.to_json()}

@@ -184,7 +184,7 @@ def test_its_columns_and_their_types_are_declared(judge, name, extras, details):
     fields = [
         column.removeprefix(f"eval.{name}.") for column in scored.columns[len(FRAME.columns) :]
     ]
-    more = ["latency_s", *schema.JUDGE_DETAILS] if details else []
+    more = ["latency_s", "fingerprint", *schema.JUDGE_DETAILS] if details else []
 
     assert sorted(fields) == sorted([*schema.FIELDS, *extras, "reply", *more])
     assert fields[:5] == [*schema.FIELDS]

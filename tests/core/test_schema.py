@@ -158,9 +158,10 @@ def test_skipped_and_task_failed_are_no_failures(kind, failed):
     assert schema.is_failure(f"{kind}: reason") is failed
 
 
-def test_columns_in_the_way_are_named_with_both_ways_out():
+def test_columns_in_the_way_are_named_with_every_way_out():
     """Overwrite them or rename the evaluator."""
     assert schema.collision_problem("a", ["eval.a.score"]) == (
         "The frame already has results of an evaluator named 'a' ('eval.a.score'). "
-        "Pass overwrite=True to replace them, or rename one: .named('a_2')."
+        "Pass only='missing', 'failed' or 'stale' to run just those cells, overwrite=True to "
+        "replace them all, or rename one: .named('a_2')."
     )

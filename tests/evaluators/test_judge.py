@@ -306,6 +306,7 @@ def test_details_are_further_columns(serve):
         "cost": NUMBER,
         "from_cache": FLAG,
         "latency_s": NUMBER,
+        "fingerprint": TEXT,
     }
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evalframe.core.cells import CellColumns
 from evalframe.core.columns import CHUNK_ROWS, TEXT
 from evalframe.core.records import Cell
-from evalframe.results.builder import Builder, assembled
+from evalframe.results.builder import Builder, assembled, updated
 
 NOT_RUN = Cell(error="skipped: not run")
 FIELDS = ("label", "score", "explanation", "metadata", "error")
@@ -299,3 +299,105 @@ def test_an_object_series_as_a_result_column_goes_by_its_position():
     found = assembled(frame().drop(columns="objects"), {"output": output}, [])
 
     assert found["output"].tolist() == ["a", [1], None]
+
+
+def cells_of(*numbers):
+    """Cells of rows with these numbers."""
+    return CellColumns.of([cell(number) for number in numbers], {})
+
+
+def test_cells_that_are_kept_stay_until_they_are_made_anew():
+    """Wherever they lie; what has neither is not run."""
+    builder = Builder([("a", {})], 5, details=False)
+    todo = np.array([False, True, False, True, True])
+    builder.keep(0, np.array([0, 1, 2, 3]), cells_of(0, 1, 2, 3), todo)
+
+    builder.put(0, 3, cell(30), None)
+
+    assert cells_in(builder.columns()) == [cell(0), cell(1), cell(2), cell(30), NOT_RUN]
+
+
+@given(data=st.data(), rows=st.integers(1, 40))
+def test_kept_and_new_cells_stand_in_their_rows_whatever_way_they_come(data, rows):
+    """One by one, in stretches, or scattered; between kept ones and gaps."""
+    subset = st.sets(st.integers(0, rows - 1))
+    kept, made = sorted(data.draw(subset)), sorted(data.draw(subset))
+    way = data.draw(st.sampled_from(["one-by-one", "scattered"]))
+    builder = Builder([("a", {})], rows, details=False)
+    todo = np.isin(np.arange(rows), made)
+    builder.keep(0, np.array(kept, int), cells_of(*kept), todo)
+
+    if way == "scattered":
+        builder.add(0, np.array(made, int), cells_of(*(row + 1_000 for row in made)))
+    for row in made if way == "one-by-one" else ():
+        builder.put(0, row, cell(row + 1_000), None)
+
+    expected = [NOT_RUN] * rows
+    for row in kept:
+        expected[row] = cell(row)
+    for row in made:
+        expected[row] = cell(row + 1_000)
+    assert cells_in(builder.columns()) == expected
+
+
+def test_fingerprints_are_of_cells_that_were_called():
+    """Kept ones stay; a new cell takes the place of its own; none where nothing was called."""
+    asked = []
+
+    def fingerprints(place, rows):
+        asked.append((place, list(rows)))
+        return [f"new {row}" for row in rows]
+
+    builder = Builder([("a", {})], 5, details=False, fingerprints=fingerprints)
+    old = CellColumns(
+        {**cells_of(0, 1, 2).arrays, "fingerprint": pa.array(["x", "y", "z"], pa.large_string())}
+    )
+    builder.keep(0, np.array([0, 1, 2]), old, np.array([False, True, True, True, True]))
+    builder.put(0, 1, cell(1), None)
+    builder.put(0, 2, Cell(error="task_failed: not run, the task failed"), None)
+    builder.put(0, 3, Cell(error="skipped: budget"), None)
+
+    marks = builder.columns()["eval.a.fingerprint"]
+
+    assert pa.array(marks).to_pylist() == ["x", "new 1", None, None, None]
+    assert asked == [(0, [1])]
+
+
+def test_updated_columns_stay_in_their_places_and_new_ones_stand_beside_them():
+    """What is not given of an evaluator that is given goes; all else stays."""
+    before = assembled(
+        frame(), {**columns(), "eval.a.old": [1, 2, 3], "eval.b.label": ["s", "t", "u"]}, []
+    )
+    before = before.iloc[:, [3, 0, 5, 4, 1, 6, 2]]
+    new = {
+        "eval.a.label": pd.array(["P", "Q", "R"], dtype=TEXT),
+        "eval.a.score": pd.array([1, 2, 3], dtype="double[pyarrow]"),
+        "eval.a.extra": pd.array([7, 8, 9], dtype="int64[pyarrow]"),
+        "eval.c.label": pd.array(["v", "w", "x"], dtype=TEXT),
+    }
+
+    found = updated(before, new)
+
+    expected = ["eval.a.score", "text", "eval.a.label", "eval.a.extra", "objects"]
+    assert list(found.columns) == [*expected, "eval.b.label", 3, "eval.c.label"]
+    assert found["eval.a.label"].tolist() == ["P", "Q", "R"]
+    assert found["eval.a.score"].tolist() == [1.0, 2.0, 3.0]
+    pd.testing.assert_frame_equal(found[["text", "objects", 3]], frame())
+    assert found.attrs == {"note": "mine"}
+
+
+@pytest.mark.parametrize("new", [{}, {"output": pd.array(["a", "b", "c"], dtype=TEXT)}])
+def test_an_update_changes_nothing_of_the_callers(new):
+    """Neither values nor names nor attrs, however little is updated."""
+    given_frame = frame().assign(output=["x", "y", "z"])
+    given_frame.attrs["note"] = ["mine"]
+    before = given_frame.copy()
+
+    found = updated(given_frame, new)
+    found["text"] = "other"
+    found.attrs["note"].append("other")
+    found.index.names = ["k", "n"]
+
+    pd.testing.assert_frame_equal(given_frame, before)
+    assert given_frame.attrs == {"note": ["mine"]}
+    assert list(found.columns) == list(before.columns)

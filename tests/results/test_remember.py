@@ -146,3 +146,70 @@ def test_rows_without_an_error_are_valid(values):
         "task_failed": 0,
         "skipped": 0,
     }
+
+
+SPENT = {"cells": 3, "calls": 2, "cost": 0.5, "models": ["m1"]}
+
+
+def spending(**usage):
+    """A run in which models were asked."""
+    return RunInfo(usage=usage, started="now", finished="later")
+
+
+@pytest.mark.parametrize(
+    ("now", "total"),
+    [
+        pytest.param(SPENT, {"cells": 6, "calls": 4, "cost": 1.0, "models": ["m1"]}, id="sum"),
+        pytest.param(
+            {**SPENT, "cost": None, "models": ["m0"]},
+            {"cells": 6, "calls": 4, "cost": None, "models": ["m0", "m1"]},
+            id="a-cost-that-is-not-known",
+        ),
+    ],
+)
+def test_runs_that_add_to_results_add_up_what_they_have_cost(now, total):
+    """Others begin anew."""
+    first = scored("a", "b")
+    remember(first, spending(a=SPENT, b=SPENT), {"a": EvaluatorInfo(), "b": EvaluatorInfo()}, {})
+    second = scored("a", "b")
+
+    remember(
+        second,
+        spending(a=now, b=now),
+        {"a": EvaluatorInfo(), "b": EvaluatorInfo()},
+        first.attrs,
+        continued={"a"},
+    )
+
+    assert remembered(second.attrs).usage == {"a": total, "b": now}
+
+
+def test_results_that_stayed_are_of_the_run_that_made_them():
+    """What they were made by stays; the threshold is the one that was given last."""
+    first = scored("a")
+    made = EvaluatorInfo(threshold=0.1, prompt="old", fingerprint="f1")
+    remember(first, RunInfo(started="then"), {"a": made}, {})
+    second = scored("a")
+
+    now = EvaluatorInfo(threshold=0.9, prompt="new", fingerprint="f2")
+    remember(second, RunInfo(started="now"), {"a": now}, first.attrs, untouched={"a"})
+
+    found = remembered(second.attrs).evaluators["a"]
+    assert (found.threshold, found.prompt, found.fingerprint, found.started) == (
+        0.9,
+        "old",
+        "f1",
+        "then",
+    )
+
+
+def test_a_task_and_its_version_are_remembered_by_runs_without_one():
+    """Its outputs are still there."""
+    first = scored("a")
+    remember(first, RunInfo(task="t", task_version="3"), {"a": EvaluatorInfo()}, {})
+    second = scored("a")
+
+    remember(second, RunInfo(), {"a": EvaluatorInfo()}, first.attrs)
+
+    found = remembered(second.attrs)
+    assert (found.task, found.task_version) == ("t", "3")

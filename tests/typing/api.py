@@ -329,6 +329,7 @@ assert_type(ef.run_experiment(frame, evaluators=judge.to_config()), pd.DataFrame
 assert_type(ef.run_experiment("rows.jsonl", shout, {"same": exact}), pd.DataFrame)
 assert_type(ef.run_experiment([{"input": "hi"}], task=ask, evaluators=mentions), pd.DataFrame)
 assert_type(frame.pipe(ef.run_experiment, evaluators=[exact], output="answer"), pd.DataFrame)
+assert_type(frame.pipe(ef.run_experiment, evaluators=[exact], only="failed"), pd.DataFrame)
 ef.run_experiment(frame, evaluator=[exact])  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 
 
