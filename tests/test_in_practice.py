@@ -151,23 +151,6 @@ def test_contexts_from_a_csv_file_are_what_they_stand_for(tmp_path):
     assert ef.run_experiment(str(path), evaluators=ef.MRR()).evals.scores["mrr"].tolist() == [0.5]
 
 
-def test_ranks_are_the_same_for_every_evaluator_of_retrieval():
-    """By relevance where all chunks have one, also where a model says what is relevant."""
-    chunks = [ef.ContextChunk("b", relevance=0.1), ef.ContextChunk("a", relevance=0.9)]
-    row = {"query": "q", "reference": "r", "contexts": chunks, "context": ["a"]}
-
-    def only_a(request):
-        texts = [line for line in request.prompt.splitlines() if line[:1].isdigit()]
-        said = [{"reason": "So.", "verdict": "yes" if '"a"' in text else "no"} for text in texts]
-        return reply({"verdicts": said})
-
-    with ChatServer(only_a) as server:
-        judge = ef.ContextPrecision(ef.Model("local/m", base_url=server.base_url))
-        scored = ef.run_experiment([row], evaluators=[ef.MRR(), judge])
-
-    assert scored.evals.scores.iloc[0].tolist() == [1.0, 1.0]
-
-
 def test_a_missing_context_is_not_taken_for_what_was_retrieved():
     """`context` is what is true: `contexts` is no misspelling of it."""
     with pytest.raises(ef.ExperimentError) as caught:

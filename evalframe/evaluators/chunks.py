@@ -106,13 +106,6 @@ def _written(value: Any, *, ids: bool) -> list[Any]:
     return [value]
 
 
-def ranked(chunks: list[Chunk]) -> list[Chunk]:
-    """By relevance, highest first and ties as they stand, where all have one; else as they are."""
-    if any(chunk.relevance is None for chunk in chunks):
-        return chunks
-    return sorted(chunks, key=lambda chunk: chunk.relevance or 0.0, reverse=True)
-
-
 def _item(item: Any, what: str, *, ids: bool) -> tuple[Any, float | None]:
     if _names(item, ids=ids):
         return item, None

@@ -21,7 +21,7 @@ from evalframe.core.json_text import encode
 from evalframe.core.namespace import BindingError, Namespace
 from evalframe.core.records import Cell, Skip
 from evalframe.evaluators.asking import Judge, Question
-from evalframe.evaluators.chunks import NO_CONTEXTS, ChunkError, chunks_of, ranked
+from evalframe.evaluators.chunks import NO_CONTEXTS, ChunkError, chunks_of
 from evalframe.evaluators.compared import NO_REFERENCE, failed, not_text
 from evalframe.evaluators.normalize import skipped, text_of
 from evalframe.evaluators.rag_replies import ListReading
@@ -40,7 +40,6 @@ class RagJudge(Judge):
         reads: The fields that must hold text, in the order in which they are looked at.
         contexts: The field of context chunks, None if it reads none.
         may_read: Fields that the data need not have; they are null to the prompt then.
-        ranks: Whether contexts are put in the order of their relevance, where all have one.
     """
 
     gives: ClassVar[tuple[str, ...]] = (schema.SCORE, schema.EXPLANATION)
@@ -48,7 +47,6 @@ class RagJudge(Judge):
     reads: ClassVar[tuple[str, ...]]
     contexts: ClassVar[str | None] = None
     may_read: ClassVar[tuple[str, ...]] = ()
-    ranks: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -119,7 +117,6 @@ class RagJudge(Judge):
         if self.contexts is not None:
             try:
                 chunks = chunks_of(item[self.contexts], self.contexts)
-                chunks = ranked(chunks) if self.ranks else chunks
             except ChunkError as exc:
                 return failed(text_of(str(exc)))
             blank = [chunk.blank for chunk in chunks]

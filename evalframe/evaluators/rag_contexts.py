@@ -20,8 +20,8 @@ class ContextPrecision(RagJudge):
     A model says of each chunk of `retrieval_context`, in one request, whether it helps to arrive
     at `dataset_output`, the answer to `input`. The score is the mean of precision@i over the
     ranks i of the relevant chunks, sum(precision@i * v_i) / sum(v), and 0.0 if none is relevant.
-    Chunks are ranked as they stand, or by relevance, highest first, where all of a row have one.
-    A blank chunk holds its rank, is not relevant, and is not asked about.
+    Chunks are ranked as they stand, also where they have a relevance (by which `MRR` and the like
+    would rank them). A blank chunk holds its rank, is not relevant, and is not asked about.
 
     A row without contexts (null, [], or only blank ones) is skipped as "no contexts", one without
     a reference as "no reference", one whose `input` is null or blank with that reason. A list as
@@ -57,7 +57,6 @@ class ContextPrecision(RagJudge):
     PROMPT: ClassVar[str] = rag_prompts.CONTEXT_PRECISION
     reads: ClassVar[tuple[str, ...]] = ("input", "dataset_output")
     contexts: ClassVar[str | None] = "retrieval_context"
-    ranks: ClassVar[bool] = True
     extras: ClassVar[Mapping[str, Any]] = {VERDICTS: "json"}
     source: ClassVar[str] = (
         "[Ragas, context precision](https://docs.ragas.io/en/stable/concepts/metrics/"

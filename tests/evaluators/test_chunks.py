@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalframe.evaluators.chunks import Chunk, ChunkError, Passage, chunks_of, passages_of, ranked
+from evalframe.evaluators.chunks import Chunk, ChunkError, Passage, chunks_of, passages_of
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,3 @@ def test_what_is_no_passage_is_named(value, message):
     """Its place, what it is, and what it should be."""
     with pytest.raises(ChunkError, match=message):
         passages_of(value, "context")
-
-
-def test_chunks_are_ranked_by_relevance_where_all_have_one():
-    """Ties stay in their order; one chunk without a relevance leaves all as they are."""
-    a, b, c, bare = Chunk("a", 0.1), Chunk("b", 0.9), Chunk("c", 0.1), Chunk("d")
-
-    assert ranked([a, b, c]) == [b, a, c]
-    assert ranked([a, b, bare]) == [a, b, bare]
-    assert ranked([]) == []
