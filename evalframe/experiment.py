@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from evalframe.analysis.failures import failure_lines
+from evalframe.analysis.left_over import left_over
 from evalframe.core.namespace import Namespace
 from evalframe.core.run_info import EvaluatorInfo, RunInfo, mapping_for_attrs
 from evalframe.data.dataset import Dataset
@@ -25,6 +26,7 @@ from evalframe.engines.plan import Plan
 from evalframe.engines.prepare import Preparation, check_options, opened_cache
 from evalframe.engines.progress import Progress
 from evalframe.engines.roles import missing_columns, role_mapping, rows_without_output
+from evalframe.engines.signals import SigtermRaises
 from evalframe.results.builder import Builder, assembled, repeated
 from evalframe.results.remember import remember, versions
 
@@ -89,6 +91,8 @@ class _Experiment:
         )
         planned_task = preparation.task(task)
         planned = preparation.evaluators(evaluators)
+        if options["max_cost"] is not None:
+            preparation.prices(planned_task, planned)
         preparation.collisions(overwrite=options["overwrite"], repeated=options["repetitions"] != 1)
         preparation.refuse()
         plan = Plan(
@@ -101,6 +105,9 @@ class _Experiment:
             stop_at_failure=options["errors"] == "raise",
             details=options["details"],
             repetitions=options["repetitions"],
+            deadline=options["deadline"],
+            max_requests=options["max_requests"],
+            max_cost=options["max_cost"],
         )
         return plan, preparation.drop
 
@@ -148,7 +155,9 @@ class _Experiment:
         """The whole frame; what the user should know of the models is said once."""
         frame = self.frame(partial=False)
         self.close()
-        for note in self.run.session.notes:
+        names = [planned.name for planned in self.plan.evaluators]
+        left = left_over(frame, names, has_task=self.plan.task is not None)
+        for note in (*self.run.session.notes, *left):
             warnings.warn(note, stacklevel=3)
         return frame
 
@@ -185,6 +194,9 @@ def run_experiment(
     dry_run: bool | int = False,
     details: bool = False,
     cache: str | os.PathLike[str] | None = None,
+    deadline: float | None = None,
+    max_cost: float | None = None,
+    max_requests: int | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
     """The dataset as a frame, with the results of task and evaluators as new columns.
@@ -215,6 +227,15 @@ def run_experiment(
             equally by its rows), and for judges tokens, `cost` and `from_cache`.
         cache: File in which replies and embeddings of models are kept, so that none is paid for
             twice.
+        deadline: Seconds after which no cell and no task call begins. Calls in flight have 5 s
+            more; a plain function in the caller's thread is never cut off. The rest is
+            `skipped: deadline`.
+        max_cost: Dollars. No request is sent to a model unless what was spent and what the
+            requests in flight may cost leave room for it, each at the cost of the model's dearest
+            answer so far; the rest is `skipped: budget`. Every model needs a price.
+        max_requests: Most requests to models, those that are sent again included; the rest is
+            `skipped: budget`. Answers from the cache are free, of this and of `max_cost`; what
+            your own functions ask of a model is not counted.
         progress: Show a bar, where stderr is a terminal or a notebook.
 
     Returns:
@@ -226,7 +247,9 @@ def run_experiment(
         DatasetError: The data cannot be read; ColumnNotFoundError if a column is not there.
         StuckCallsError: 8 timed-out calls cannot be stopped.
         Exception: With errors="raise", what the user's function raised, or CellError. Then,
-            and on KeyboardInterrupt, `.partial` on the exception is the frame so far.
+            and on KeyboardInterrupt (after which calls in flight have 5 s to end, unless it comes
+            again) and on SystemExit after SIGTERM, `.partial` on the exception is the frame so
+            far.
 
     Examples:
         >>> import evalframe as ef
@@ -243,12 +266,13 @@ def run_experiment(
     """
     arguments = dict(locals())
     experiment = _experiment(arguments)
-    try:
-        experiment.run.run()
-        return experiment.ended()
-    except BaseException as exc:
-        experiment.stopped(exc)
-        raise
+    with SigtermRaises():
+        try:
+            experiment.run.run()
+            return experiment.ended()
+        except BaseException as exc:
+            experiment.stopped(exc)
+            raise
 
 
 async def arun_experiment(
@@ -269,6 +293,9 @@ async def arun_experiment(
     dry_run: bool | int = False,
     details: bool = False,
     cache: str | os.PathLike[str] | None = None,
+    deadline: float | None = None,
+    max_cost: float | None = None,
+    max_requests: int | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
     """As `run_experiment`, on the running event loop; sync evaluators run in one worker thread.
@@ -290,6 +317,9 @@ async def arun_experiment(
         dry_run: See there.
         details: See there.
         cache: See there.
+        deadline: See there.
+        max_cost: See there.
+        max_requests: See there.
         progress: See there.
 
     Returns:

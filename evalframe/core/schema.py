@@ -93,6 +93,8 @@ BAD_REQUEST = "bad_request"
 CONNECTION = "connection"
 
 NOT_RUN = f"{SKIPPED}: not run"
+BUDGET = f"{SKIPPED}: budget"
+DEADLINE = f"{SKIPPED}: deadline"
 
 LONGEST_ERROR = 2_000
 

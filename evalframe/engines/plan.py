@@ -73,6 +73,9 @@ class Plan:
         details: Whether latencies, and what judges cost, are kept.
         repetitions: How often each dataset row is run.
         cache: Replies of models from earlier runs.
+        deadline: Seconds after which nothing more begins, None for no limit.
+        max_requests: Most requests to models, None for no limit.
+        max_cost: Dollars that models may cost, None for no limit.
     """
 
     rows: int
@@ -85,6 +88,9 @@ class Plan:
     details: bool
     repetitions: int = 1
     cache: ReplyCache | None = None
+    deadline: float | None = None
+    max_requests: int | None = None
+    max_cost: float | None = None
 
     def ready_rows(self) -> list[range]:
         """The rows that can be run, as stretches."""

@@ -16,6 +16,7 @@ from evalframe.core.errors import (
     listed,
 )
 from evalframe.core.namespace import BindingError, ColumnSource, Namespace
+from evalframe.engines.asked import asked_of
 from evalframe.engines.plan import Call, PlannedEvaluator, PlannedTask
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.function import as_evaluator
@@ -175,6 +176,20 @@ class Preparation:
         if problem:
             self.problems.append(f"Evaluator {evaluator.name!r}: {problem}")
 
+    def prices(self, task: PlannedTask | None, evaluators: Sequence[PlannedEvaluator]) -> None:
+        """What a run with max_cost= needs: a price for every token of every model."""
+        parts: list[tuple[str, Any]] = [] if task is None else [("The task", task.task)]
+        parts += [(f"Evaluator {e.name!r}", e.evaluator) for e in evaluators]
+        for what, part in parts:
+            model, kinds = asked_of(part)
+            lacking = [kind for kind in kinds if kind not in ((model and model.price) or {})]
+            if model is not None and lacking:
+                self.problems.append(
+                    f"{what}: max_cost= needs the price of {model.name!r} for {listed(lacking)} "
+                    "tokens: ef.Model(..., price={'input': ..., 'output': ...}) in dollars per "
+                    "million; 0 for a server of your own."
+                )
+
     def collisions(self, *, overwrite: bool, repeated: bool) -> None:
         """Columns that are there already: to be dropped, or problems."""
         columns, has_task = self.namespace.columns, self.namespace.has_task
@@ -254,10 +269,7 @@ def check_options(options: Mapping[str, Any]) -> list[str]:
         value = options[name]
         if type(value) is not int or value < 1:
             problems.append(f"{name} must be a whole number of at least 1, not {value!r}.")
-    timeout = options["timeout"]
-    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-    if timeout is not None and not (number and timeout > 0):
-        problems.append(f"timeout must be seconds above 0, or None, not {timeout!r}.")
+    problems += _limit_problems(options)
     if options["errors"] not in ("record", "raise"):
         problems.append(f"errors must be 'record' or 'raise', not {options['errors']!r}.")
     dry_run = options["dry_run"]
@@ -272,6 +284,22 @@ def check_options(options: Mapping[str, Any]) -> list[str]:
     flags = ("overwrite", "details", "progress")
     wrong = [flag for flag in flags if not isinstance(options[flag], bool)]
     return problems + [f"{flag} must be True or False, not {options[flag]!r}." for flag in wrong]
+
+
+def _limit_problems(options: Mapping[str, Any]) -> list[str]:
+    problems = []
+    units = {"timeout": "seconds", "deadline": "seconds", "max_cost": "dollars"}
+    for name, unit in units.items():
+        value = options[name]
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is not None and not (number and 0 < value < float("inf")):
+            problems.append(f"{name} must be {unit} above 0, or None, not {value!r}.")
+    most = options["max_requests"]
+    if most is not None and (type(most) is not int or most < 1):
+        problems.append(
+            f"max_requests must be a whole number of at least 1, or None, not {most!r}."
+        )
+    return problems
 
 
 def _nothing_to_run(columns: Sequence[Hashable]) -> str:

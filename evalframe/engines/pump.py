@@ -23,6 +23,7 @@ from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.errors import CellError
 from evalframe.core.records import Cell
+from evalframe.engines.deadline import Deadline, DeadlineError
 from evalframe.engines.faults import Tracebacks, own_failure
 from evalframe.engines.inputs import Batch, Inputs, VectorArguments
 from evalframe.engines.messages import CellDone, DriverDone, Inbox, OutputDone
@@ -68,6 +69,7 @@ class Pump:
         session: Session,
         *,
         progress: Progress,
+        deadline: Deadline,
     ) -> None:
         """Remember what to run; the caller's context is taken now."""
         self.plan = plan
@@ -76,6 +78,8 @@ class Pump:
         self.tracebacks = tracebacks
         self.session = session
         self.progress = progress
+        self.deadline = deadline
+        self.interrupted: BaseException | None = None
         self.inbox = Inbox()
         self.task_errors: dict[int, str] = {}
         self.finished_tasks: set[int] = set()
@@ -108,6 +112,8 @@ class Pump:
             if self.stop_asked:
                 raise StoppedError
             driving = self._take_messages(ready, driving=driving)
+            if self.deadline.over():
+                ready.clear()
             if not ready:
                 continue
             rows = self._next_batch(ready)
@@ -159,17 +165,19 @@ class Pump:
         if message.error is None:
             return True
         self.task_errors[message.row] = message.error
-        self._leave_out(message.row)
-        if self.plan.stop_at_failure and may_stop:
+        failed = schema.is_failure(message.error)
+        # Where the task was skipped nothing has failed, and its cells are skipped as well.
+        self._leave_out(message.row, TASK_FAILED if failed else message.error)
+        if failed and self.plan.stop_at_failure and may_stop:
             what = f"The task, row {message.row}: {message.error}"
             raise message.failure or CellError(what)
         return False
 
-    def _leave_out(self, row: int) -> None:
+    def _leave_out(self, row: int, error: str = TASK_FAILED) -> None:
         """The cells of a row that has no output."""
         self._left_out.append(row)
         for place_ in range(len(self.plan.evaluators)):
-            self._put(place_, row, Cell(error=TASK_FAILED))
+            self._put(place_, row, Cell(error=error))
 
     def _take_cell(self, message: CellDone) -> None:
         self._put(message.place, message.row, message.cell, seconds=message.seconds)
@@ -187,14 +195,14 @@ class Pump:
             planned = self.plan.evaluators[place_]
             values = batch.columns(planned.call.binding)
             arguments = zip(*values, strict=True) if values else ((),) * len(rows)
-            called = self._call_all(planned, arguments)
+            called = self._call_all(planned, self.deadline.until(arguments))
             cells = normalize_all(called.results, planned.rules)
             if self.plan.details:
                 cells = cells.with_latency(called.seconds)
             self._add(place_, rows.start, cells)
             if called.ended is not None:
                 raise called.ended
-            self._stop_if_any_failed(place_, range(rows.start, rows.stop), cells)
+            self._stop_if_any_failed(place_, rows[: len(cells)], cells)
 
     def _call_all(self, planned: PlannedEvaluator, arguments: Iterable[Any]) -> _Called:
         """What the evaluator returned for each row; a Cell where it raised."""
@@ -235,6 +243,8 @@ class Pump:
         for row in rows:
             for place_ in self._by_row:
                 planned = self.plan.evaluators[place_]
+                if self.deadline.over():
+                    return
                 arguments = [reader.values(planned.call, row)]
                 called = self._call_all(planned, arguments)
                 for result in called.results:
@@ -268,6 +278,8 @@ class Pump:
         """One call over all rows whose task did not fail."""
         if self.stop_asked:
             raise StoppedError
+        if self.deadline.over():
+            return
         planned = self.plan.evaluators[place_]
         rows = np.arange(self.plan.rows)
         rows = np.setdiff1d(rows, self._left_out) if self._left_out else rows
@@ -287,6 +299,8 @@ class Pump:
             each = (time.perf_counter() - started) / len(rows)
             cells = cells.with_latency([each] * len(rows))
         self._add_rows(place_, rows, cells)
+        if self.interrupted is not None:
+            raise self.interrupted
         if failure is not None and self.plan.stop_at_failure:
             raise failure
         self._stop_if_any_failed(place_, rows, cells)
@@ -312,6 +326,8 @@ class Pump:
             if inspect.isawaitable(result):
                 result = context.run(await_on_loop, result)
             return place(result, self.inputs.index[given.rows], planned.rules), None
+        except DeadlineError:
+            return CellColumns.all_alike(count, schema.DEADLINE, further), None
         except InvalidResultError as mistake:
             error = schema.error_text(schema.INVALID_RESULT, f"{planned.name!r} {mistake}")
             return CellColumns.all_alike(count, error, further), None

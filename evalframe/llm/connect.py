@@ -1,7 +1,7 @@
-"""The stack of one run, put together: cache, sharing, retry, rate limit, client.
+"""The stack of one run, put together: cache, sharing, retry, budget, rate limit, client.
 
     Session.ask -> ReplyCache -> Sharing -> [ask again if invalid] -> RetryingClient
-                -> LimitedClient -> OpenAIClient
+                -> BudgetedClient -> LimitedClient -> OpenClient -> OpenAIClient
     Session.embeddings -> VectorStore -> [halves if refused] -> RetryingClient -> ...
 
 A session belongs to one event loop and is closed at the end of its run.
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from evalframe.core import schema
 from evalframe.core.records import CallError
+from evalframe.llm.budget import Budget, BudgetError
 from evalframe.llm.cache import CacheError, ReplyCache
 from evalframe.llm.chat import (
     AnyReply,
@@ -126,6 +127,8 @@ class Session:
         client: Callable[[Model, Endpoint], ChatClient] | None = None,
         failure: Callable[[Exception], str] = _reraised,
         ends_at_failure: bool = False,
+        max_requests: int | None = None,
+        max_cost: float | None = None,
     ) -> None:
         """Start with nothing connected.
 
@@ -138,11 +141,19 @@ class Session:
             client: Makes what sends; the openai client if not given.
             failure: The error cell of what a user's embedder raised; or raises it.
             ends_at_failure: Whether the first failed cell ends the run.
+            max_requests: Most requests of the run.
+            max_cost: Dollars that it may spend.
         """
         self._concurrency = concurrency
         self._cache = cache
+        self.budget = Budget(max_requests=max_requests, max_cost=max_cost, note=self.note)
         self._connections = Connections(
-            concurrency=concurrency, clock=clock, sleep=sleep, rng=rng, client=client
+            concurrency=concurrency,
+            clock=clock,
+            sleep=sleep,
+            rng=rng,
+            client=client,
+            budget=self.budget,
         )
         self._ended = EndedQuestions()
         self._sharing = Sharing(self._ended)
@@ -219,10 +230,11 @@ class Session:
             if of_another and ended.error is not None:
                 ended, first = await self._sharing.ask(f"{terms}|{who}", asked)
                 ended = ended if first else _taken(ended, who, accept)
-        if not first:
+        if isinstance(ended.error, BudgetError):
+            spent.cells -= 1
+        elif not first:
             spent.shared += 1
-            ended = ended._replace(replies=())
-        return _answer(ended, paid)
+        return _answer(ended if first else ended._replace(replies=()), paid)
 
     def _spent(self, who: str, model: Model) -> Spent:
         return self.spent.setdefault(who, Spent.on(model))
@@ -235,12 +247,18 @@ class Session:
         invalid_retries: int,
         count: Callable[[ChatReply, int], None],
     ) -> Ended:
-        """Ask, and ask again while the reply is invalid; never the same after a truncation."""
+        """Ask, and ask again while the reply is invalid; never the same after a truncation.
+
+        An invalid reply that there is no budget to ask about again is what the question ended in.
+        """
         replies: list[ChatReply] = []
+        invalid: Ended | None = None
         asking: ChatRequest = request
         while True:
             try:
                 reply = await self._connections.send(client, asking)
+            except BudgetError as exc:
+                return invalid or Ended(None, None, (), exc)
             except ChatError as exc:
                 return Ended(None, None, tuple(replies), exc)
             replies.append(reply)
@@ -249,8 +267,9 @@ class Session:
                 value = accept(reply)
             except InvalidReplyError as exc:
                 longer = asking.longer() if exc.kind == schema.TRUNCATED else asking
+                invalid = Ended(None, reply, tuple(replies), exc)
                 if not exc.ask_again or longer is None or len(replies) > invalid_retries:
-                    return Ended(None, reply, tuple(replies), exc)
+                    return invalid
                 asking = longer
                 continue
             self._store(request.key, reply)

@@ -83,10 +83,13 @@ class Builder:
         self._full[place].add(start)
         del self._open[place][start]
 
-    def columns(self) -> dict[str, Any]:
-        """The result columns as pandas arrays, in order; cells that never ran say so.
+    def columns(self, left_out: str = schema.NOT_RUN) -> dict[str, Any]:
+        """The result columns as pandas arrays, in order.
 
         Can be called again when Ctrl-C has ended it: evaluators that were finished stay so.
+
+        Args:
+            left_out: The error of cells that never ran.
         """
         for place, (name, further) in enumerate(self._evaluators):
             if schema.column(name, schema.ERROR) in self._made:
@@ -97,7 +100,7 @@ class Builder:
             fields = {**schema.FIELDS, **further}
             if self._details:
                 fields |= schema.DETAILS
-            whole = self._whole(place, further)
+            whole = self._whole(place, further, left_out)
             sizes, parts = [len(cells) for cells in whole], [dict(cells.arrays) for cells in whole]
             del whole
             self._parts[place] = []
@@ -131,7 +134,9 @@ class Builder:
             chunks.append(group[0] if together == 1 else pa.concat_arrays(group))
         return pa.chunked_array(chunks, type=kind)
 
-    def _whole(self, place: int, further: Mapping[str, pa.DataType]) -> list[CellColumns]:
+    def _whole(
+        self, place: int, further: Mapping[str, pa.DataType], left_out: str
+    ) -> list[CellColumns]:
         """The parts in row order, with the gaps filled."""
         whole: list[CellColumns] = []
         at = 0
@@ -139,11 +144,11 @@ class Builder:
             if start + len(cells) <= at:
                 continue
             if start > at:
-                whole.append(CellColumns.all_alike(start - at, schema.NOT_RUN, further))
+                whole.append(CellColumns.all_alike(start - at, left_out, further))
             whole.append(cells)
             at = start + len(cells)
         if at < self._rows:
-            whole.append(CellColumns.all_alike(self._rows - at, schema.NOT_RUN, further))
+            whole.append(CellColumns.all_alike(self._rows - at, left_out, further))
         return whole
 
 
