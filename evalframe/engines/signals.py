@@ -97,6 +97,8 @@ def _telling(then: Callable[..., Any] | None) -> _Handler:
         for tell in tuple(_told):  # a run may end meanwhile
             tell(number)
         if then is not None:
+            # Back at once: asyncio.run looks for its own handler when a second Ctrl-C ends it.
+            signal.signal(number, then)
             then(number, frame)
 
     return handler
