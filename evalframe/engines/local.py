@@ -14,12 +14,11 @@ import pandas as pd
 
 from evalframe.core import schema
 from evalframe.core.columns import TEXT
-from evalframe.core.errors import ExperimentError
 from evalframe.engines.deadline import GRACE_S, Deadline, DeadlineError
 from evalframe.engines.driver import Driver
 from evalframe.engines.faults import Tracebacks, stand_in
 from evalframe.engines.inputs import Inputs
-from evalframe.engines.loop import FatalError, background_loop, guarded
+from evalframe.engines.loop import FatalError, guarded, loop_for_waiting
 from evalframe.engines.plan import Plan
 from evalframe.engines.progress import Progress
 from evalframe.engines.pump import Pump, StoppedError
@@ -29,6 +28,7 @@ from evalframe.results.builder import Builder
 from evalframe.tasks.output import output_column
 
 _STOP_SECONDS = 5.0
+_AWAITED = "await ef.arun_experiment(...)"
 _INTERRUPTS = (KeyboardInterrupt, SystemExit)
 
 
@@ -120,7 +120,7 @@ class LocalRun:
         """
 
         def await_on_loop(awaitable: Any) -> Any:
-            self._used = _loop_for_waiting()
+            self._used = loop_for_waiting(_AWAITED)
             return self._awaited(awaitable, self._used)
 
         try:
@@ -135,7 +135,7 @@ class LocalRun:
                     closing.result(_STOP_SECONDS)
 
     def _run_with_driver(self, await_on_loop: Callable[[Any], Any]) -> None:
-        loop = self._used = _loop_for_waiting()
+        loop = self._used = loop_for_waiting(_AWAITED)
         driver = self._driver()
         try:
             loop.call_soon_threadsafe(driver.start)
@@ -266,19 +266,3 @@ class LocalRun:
         loop.call_soon_threadsafe(self.session.budget.close, cell)
         if not ended.wait(GRACE_S):
             raise self.pump.interrupted or DeadlineError
-
-
-def _loop_for_waiting() -> asyncio.AbstractEventLoop:
-    """The background loop.
-
-    Raises:
-        ExperimentError: It is what runs this very call, so that it would wait for itself.
-    """
-    loop = background_loop()
-    if asyncio._get_running_loop() is loop:  # noqa: SLF001 - None, not an error, elsewhere
-        message = (
-            "run_experiment was called by an async function that an experiment runs, so it would "
-            "wait for itself. Write: await ef.arun_experiment(...)."
-        )
-        raise ExperimentError([message])
-    return loop

@@ -89,7 +89,7 @@ def test_money_is_overshot_by_what_is_dearer_than_before_and_no_more(costing, mo
 def test_calls_of_one_price_use_the_money_up_and_no_more(each, count, most, at_once):
     """As many are sent as can be paid for; the first one if its prompt alone can be."""
     client, _ = asked(Budget(max_cost=most / 1e6), [each] * count, at_once=at_once)
-    first = 1 if PROMPT <= most else 0
+    first = 1 if most >= PROMPT else 0
 
     assert client.sent == min(count, max(first, most // each))
 
