@@ -8,14 +8,13 @@ _Line      what is known of one judge or ChatTask; a row of the result
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import random
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -23,25 +22,25 @@ import pyarrow as pa
 from evalframe.core.columns import backed
 from evalframe.core.errors import ExperimentError
 from evalframe.core.namespace import Namespace
-from evalframe.core.records import CallError
 from evalframe.data.dataset import Dataset
 from evalframe.engines.inputs import Inputs
-from evalframe.engines.loop import loop_for_waiting
 from evalframe.engines.plan import Call
 from evalframe.engines.prepare import Preparation, opened_cache
+from evalframe.engines.probe import probed
 from evalframe.engines.requests import Asker, ToBeAsked
 from evalframe.engines.roles import missing_columns, role_mapping, rows_without_output
 from evalframe.evaluators.asking import Judge
 from evalframe.evaluators.base import Evaluator
+from evalframe.evaluators.embedded import Embedded
 from evalframe.llm.cache import CacheError, ReplyCache
 from evalframe.llm.chat import ChatReply
-from evalframe.llm.connect import InvalidReplyError, Session
+from evalframe.llm.connect import InvalidReplyError
 from evalframe.tasks.chat import ChatTask
 
 TOTAL = "<total>"
 BY_LENGTH = "length of the prompts; replies not counted"
+EMBEDS = "embeds texts, which is not estimated"
 NO_OUTPUT = "reads the task's output, which is not there yet"
-_PROBES_AT_ONCE = 8
 _LIMITS = ("rpm", "tpm")
 
 _COLUMNS: dict[str, pa.DataType] = {
@@ -150,8 +149,8 @@ def estimate(
     Args:
         dataset: As for `run_experiment`.
         task: As for `run_experiment`; the evaluators may stand here if there is none.
-        evaluators: As for `run_experiment`. Those that ask no model, or embed with one, have no
-            row.
+        evaluators: As for `run_experiment`. Those that ask no model have no row; what one takes
+            that embeds texts with a model is not known.
         input: Column that plays this role.
         output: Column that plays this role.
         dataset_output: Column that plays this role.
@@ -185,9 +184,8 @@ def estimate(
     if _are_evaluators(task) and not evaluators:
         task, evaluators = None, task
     problems = _problems(repetitions, probe)
-    lines, inputs, left_out = _prepared(
-        dataset, task, evaluators, roles, times=repetitions, problems=problems
-    )
+    planned = _planned(dataset, task, evaluators, roles, times=repetitions, problems=problems)
+    lines, inputs, left_out = planned.lines, planned.inputs, planned.left_out
     replies = _opened(cache, probe)
     try:
         seen: set[bytes] = set()
@@ -195,12 +193,14 @@ def estimate(
             if not line.asker.reads_output:
                 asked = line.asker.requests(inputs, left_out)
                 _count(line, asked, seen, replies=replies, probe=probe)
-        if probe:
-            _probe(lines, replies)
+        samples = [(line, asked) for line in lines for asked in line.sample]
+        answers = probed([(line.asker, asked) for line, asked in samples], replies)
+        for (line, asked), answer in zip(samples, answers, strict=True):
+            line.probed.append((asked.request.prompt_tokens, answer))
     finally:
         if replies is not None:
             replies.close()
-    return _frame(lines, inputs)
+    return _frame(planned)
 
 
 def _are_evaluators(given: Any) -> bool:
@@ -223,7 +223,23 @@ def _problems(repetitions: Any, probe: Any) -> list[str]:
     return problems
 
 
-def _prepared(
+class _Planned(NamedTuple):
+    """A run, as far as it asks models.
+
+    Attributes:
+        lines: Judges and ChatTask.
+        embedding: What is known of evaluators that embed with a model.
+        inputs: The values.
+        left_out: Rows that have no output.
+    """
+
+    lines: list[_Line]
+    embedding: list[dict[str, Any]]
+    inputs: Inputs
+    left_out: Sequence[int]
+
+
+def _planned(
     given: Any,
     task: Any,
     evaluators: Any,
@@ -231,8 +247,8 @@ def _prepared(
     *,
     times: Any,
     problems: list[str],
-) -> tuple[list[_Line], Inputs, Sequence[int]]:
-    """The parts that ask models, checked as for a run; the values; the rows without an output."""
+) -> _Planned:
+    """The parts that ask models, checked as for a run."""
     dataset = given if isinstance(given, Dataset) else Dataset(given)
     has_task = task is not None
     mapping, more = role_mapping(
@@ -254,8 +270,13 @@ def _prepared(
         for part, call in parts
         if isinstance(part, (ChatTask, Judge))
     ]
+    embedding = [
+        {"evaluator": part.name, "model": model.name, "rows": rows, "basis": EMBEDS}
+        for part, _ in parts
+        if isinstance(part, Embedded) and (model := part.embedder.served) is not None
+    ]
     inputs = Inputs(dataset.column, names.row_columns, pd.RangeIndex(rows), times)
-    return lines, inputs, rows_without_output(dataset, names, times)
+    return _Planned(lines, embedding, inputs, rows_without_output(dataset, names, times))
 
 
 def _count(
@@ -299,57 +320,18 @@ def _is_cached(replies: ReplyCache, asked: ToBeAsked) -> bool:
         return False
 
 
-def _probe(lines: Sequence[_Line], replies: ReplyCache | None) -> None:
-    """Ask for the samples, and wait for the answers."""
-    loop = loop_for_waiting("await asyncio.to_thread(ef.estimate, ...)")
-    asking = asyncio.run_coroutine_threadsafe(_ask(lines, replies), loop)
-    try:
-        asking.result()
-    except BaseException:
-        asking.cancel()
-        raise
-
-
-async def _ask(lines: Sequence[_Line], replies: ReplyCache | None) -> None:
-    session = Session(concurrency=_PROBES_AT_ONCE, cache=replies)
-    slots = asyncio.Semaphore(_PROBES_AT_ONCE)
-
-    async def ask(line: _Line, asked: ToBeAsked) -> None:
-        paid: list[ChatReply] = []
-        request = asked.request
-        found: ChatReply | str
-        async with slots:
-            try:
-                await session.ask(
-                    line.asker.who,
-                    line.asker.model,
-                    dict(request.body),
-                    asked.accept,
-                    repetition=request.repetition,
-                    apart=line.asker.is_task,
-                    paid=paid,
-                )
-            except CallError as exc:
-                found = f"the probe failed: {exc.kind}: {exc}"
-        # An invalid reply has used as many tokens as a valid one.
-        line.probed.append((request.prompt_tokens, paid[0] if paid else found))
-
-    try:
-        await asyncio.gather(*(ask(line, asked) for line in lines for asked in line.sample))
-    finally:
-        await session.close()
-
-
-def _frame(lines: Sequence[_Line], inputs: Inputs) -> pd.DataFrame:
+def _frame(planned: _Planned) -> pd.DataFrame:
+    lines = planned.lines
     rows = [line.row() for line in lines]
     needed: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line, row in zip(lines, rows, strict=True):
         row["minutes"] = _minutes([row], [line])
         endpoint = line.asker.model.endpoint()
         needed.setdefault((endpoint.base_url, endpoint.model), []).append({**row, "line": line})
-    total: dict[str, Any] = {"evaluator": TOTAL, "rows": len(inputs.index)}
+    rows += planned.embedding
+    total: dict[str, Any] = {"evaluator": TOTAL, "rows": len(planned.inputs.index)}
     for name in _SUMMED:
-        values = [row.get(name) for row in rows]
+        values: list[Any] = [row.get(name) for row in rows]
         total[name] = None if None in values else sum(values)
     # Models at one address share its limits; others are asked at the same time.
     each = [_minutes(group, [row["line"] for row in group]) for group in needed.values()]
