@@ -191,8 +191,8 @@ def estimate(
         seen: set[bytes] = set()
         for line in lines:
             if not line.asker.reads_output:
-                asked = line.asker.requests(inputs, left_out)
-                _count(line, asked, seen, replies=replies, probe=probe)
+                requests = line.asker.requests(inputs, left_out)
+                _count(line, requests, seen, replies=replies, probe=probe)
         samples = [(line, asked) for line in lines for asked in line.sample]
         answers = probed([(line.asker, asked) for line, asked in samples], replies)
         for (line, asked), answer in zip(samples, answers, strict=True):

@@ -162,6 +162,16 @@ def test_what_was_not_asked_is_in_no_count_of_the_model(serve):
     assert spent[["cells", "calls", "shared"]].tolist() == [4, 2, 2]
 
 
+def test_outputs_that_were_not_asked_for_are_in_no_count_of_the_model(serve):
+    """As for judges."""
+    server = serve(reply("done"))
+    task = ef.ChatTask(model_of(server), "{{ item.input }}")
+    with left("max_requests", "3 task outputs"):
+        scored = ef.run_experiment(rows(5, "input"), task, max_requests=2)
+
+    assert scored.evals.usage()[["cells", "calls"]].iloc[0].tolist() == [2, 2]
+
+
 def test_code_evaluators_run_all_the_same(serve):
     """A budget is for requests."""
     with left("max_requests", "4 cells"):

@@ -140,6 +140,8 @@ class Budget:
         """A call was answered."""
         usage = reply.usage
         cost = model.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+        if cost is None and model.price is not None and not any(model.price.values()):
+            cost = 0.0
         calls = self._calls[model]
         if cost is not None:
             calls.dearest = max(cost, calls.dearest or 0.0)

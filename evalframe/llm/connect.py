@@ -219,11 +219,9 @@ class Session:
             return ended._replace(who=who)
 
         count = functools.partial(spent.add, model)
-        if apart:
-            return _answer(await asked(), paid)
         # By whom, too: what one judge cannot take another may, by rules that are not sent.
         terms = f"{request.key}|{model!r}|{invalid_retries}"
-        ended, first = await self._sharing.ask(terms, asked)
+        ended, first = (await asked(), True) if apart else await self._sharing.ask(terms, asked)
         if not first:
             of_another = ended.who != who and ended.reply is not None
             ended = _taken(ended, who, accept)

@@ -145,6 +145,24 @@ def test_a_server_that_counts_nothing_is_asked_nothing_more():
     assert [note.split(",")[0] for note in notes] == ["local/m counts no tokens"]
 
 
+def test_a_free_model_need_count_nothing():
+    """No count of tokens changes what nothing costs."""
+    free = Model("local/m", base_url="http://here/v1", price={"input": 0, "output": 0.0})
+    budget = Budget(max_cost=1.0)
+
+    class Client:
+        async def complete(self, request):
+            del request
+            return ChatReply("yes")
+
+    async def main():
+        client = BudgetedClient(Client(), budget, free)
+        return [await client.complete(REQUEST) for _ in range(3)]
+
+    assert len(asyncio.run(main())) == 3
+    assert (budget.sent, budget.spent) == (3, 0.0)
+
+
 def test_nothing_is_sent_once_it_is_closed():
     """Who asks from then on gets the reason; the first one stays."""
     budget = Budget()
