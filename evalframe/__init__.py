@@ -25,6 +25,7 @@ from evalframe.core.errors import (
 from evalframe.core.records import EvaluationResult, skip
 from evalframe.data.dataset import Dataset
 from evalframe.data.example import ContextChunk, Example
+from evalframe.estimate import estimate
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.bert_score import BertScore
 from evalframe.evaluators.config import load_evaluators
@@ -103,6 +104,7 @@ __all__ = [
     "UnsupportedValueError",
     "ValidJSON",
     "arun_experiment",
+    "estimate",
     "evaluator",
     "explain",
     "failures",

@@ -1,213 +1,18 @@
-"""run_experiment: where all parts meet. It has no logic of its own.
+"""run_experiment, sync and awaited: its arguments, and how each of the two is run and ended.
 
-data in (Dataset) -> plan (checked) -> local run (cells) -> frame out (columns, attrs)
+What a run consists of is put together in running.py.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import warnings
 from collections.abc import Hashable
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
 
-from evalframe.analysis.failures import failure_lines
-from evalframe.core.namespace import Namespace
-from evalframe.core.run_info import RunInfo, mapping_for_attrs
-from evalframe.data.dataset import Dataset
-from evalframe.engines.cell_fingerprints import Fingerprints
-from evalframe.engines.earlier import Earlier, is_only, kept_details
-from evalframe.engines.inputs import Inputs
-from evalframe.engines.local import LocalRun
-from evalframe.engines.plan import Plan
-from evalframe.engines.prepare import Preparation, check_options, opened_cache
-from evalframe.engines.prior import Prior
-from evalframe.engines.progress import Progress
-from evalframe.engines.roles import (
-    missing_columns,
-    namespace,
-    repetition_numbers,
-    role_mapping,
-    rows_without_output,
-)
-from evalframe.evaluators.identity import told, unread_note
-from evalframe.results.builder import Builder, assembled, repeated, updated
-from evalframe.results.remember import remember, versions
-
-DRY_RUN_ROWS = 10
-
-_last: list[pd.DataFrame] = []
-
-
-class _Experiment:
-    """One call of run_experiment, from its arguments to its frame."""
-
-    def __init__(self, data: Any, task: Any, evaluators: Any, roles: Any, options: Any) -> None:
-        """Check everything; nothing has been called when this raises."""
-        self.started = datetime.now(UTC)
-        self.options = options
-        problems = check_options(options)
-        self.dataset = data if isinstance(data, Dataset) else Dataset(data)
-        # Shallow, so that what the caller does to the frame during the run stays out of the result.
-        plain = data.copy(deep=False) if isinstance(data, pd.DataFrame) else None
-        if options["dry_run"] and not problems:
-            rows = DRY_RUN_ROWS if options["dry_run"] is True else options["dry_run"]
-            self.dataset = self.dataset.head(rows)
-            plain = plain.iloc[:rows] if plain is not None else None
-        self.mapping, more = role_mapping(
-            self.dataset,
-            roles,
-            is_dataset=isinstance(data, Dataset),
-            has_task=task is not None,
-        )
-        names = namespace(
-            self.dataset, self.mapping, has_task=task is not None, adds=options["only"]
-        )
-        self.details, self.marks = kept_details(self.dataset.columns, options)
-        self.prior = Prior()
-        self.plan, self.drop = self._planned(names, task, evaluators, problems + more)
-        self.base = self.dataset.to_pandas() if plain is None else plain
-        repetitions = options["repetitions"]
-        if repetitions > 1:
-            self.base = repeated(self.base, repetitions)
-        outputs = self.prior.output_values(self.plan.rows) if task is not None else ()
-        self.inputs = Inputs(
-            self.dataset.column, names.row_columns, self.base.index, repetitions, outputs
-        )
-        made = [(e.name, e.further) for e in self.plan.evaluators]
-        marks = Fingerprints(self.plan.evaluators, self.codes, self.inputs) if self.marks else None
-        self.builder = Builder(made, self.plan.rows, details=self.details, fingerprints=marks)
-        self.prior.fill(self.builder, self.plan)
-        name = self.experiment_name
-        self.progress = Progress(self.plan.calls(), name, enabled=options["progress"])
-        # Last: whatever fails before leaves no file open, and makes none.
-        self.plan = replace(self.plan, cache=opened_cache(options["cache"]))
-        self.run = LocalRun(self.plan, self.inputs, self.builder, self.progress)
-
-    @property
-    def experiment_name(self) -> str:
-        """As given, else the time."""
-        return self.options["experiment_name"] or self.started.strftime("%Y-%m-%d %H:%M:%S")
-
-    def _planned(
-        self, names: Namespace, task: Any, evaluators: Any, problems: list[str]
-    ) -> tuple[Plan, list[Hashable]]:
-        options = self.options
-        preparation = Preparation(
-            names,
-            self.dataset.column,
-            problems,
-            missing_columns(names),
-            details=self.details,
-        )
-        planned_task = preparation.task(task)
-        self.given = preparation.evaluators(evaluators)
-        failed_rows = rows_without_output(self.dataset, names, options["repetitions"])
-        earlier = None
-        if is_only(options["only"]):
-            row_columns, keeps = names.row_columns, (self.details, self.marks)
-            earlier = Earlier(self.dataset, row_columns, failed_rows, options["only"], keeps)
-            preparation.earlier(earlier, planned_task, self.given)
-        elif options["only"] is None:
-            repeated = options["repetitions"] != 1
-            preparation.collisions(overwrite=options["overwrite"], repeated=repeated)
-        preparation.refuse()
-        # Before anything runs: what runs may change what it reads.
-        self.facts = {planned.name: told(planned.evaluator) for planned in self.given}
-        self.codes = {name: str(facts.fingerprint) for name, facts in self.facts.items()}
-        if earlier is not None:
-            self.prior = earlier.prior(self.codes)
-        plan = Plan(
-            rows=len(self.dataset) * options["repetitions"],
-            failed_rows=failed_rows,
-            task=self.prior.task(planned_task),
-            evaluators=self.prior.evaluators(self.given),
-            concurrency=options["concurrency"],
-            timeout=options["timeout"],
-            stop_at_failure=options["errors"] == "raise",
-            details=self.details,
-            repetitions=options["repetitions"],
-            repetition_of=None if earlier is None else repetition_numbers(self.dataset),
-        )
-        return plan, preparation.drop
-
-    def frame(self, *, partial: bool) -> pd.DataFrame:
-        """The frame with everything that is finished."""
-        columns = self.run.columns(partial=partial)
-        if self.options["only"] is None:
-            frame = assembled(self.base, columns, self.drop)
-        else:
-            frame = updated(self.base, columns)
-        self._remember(frame, partial=partial)
-        _last[:] = [frame]
-        self.progress.close(failure_lines(frame) if self.progress.shown else [])
-        return frame
-
-    def _remember(self, frame: pd.DataFrame, *, partial: bool) -> None:
-        info = RunInfo(
-            experiment_name=self.experiment_name,
-            started=self.started.isoformat(timespec="seconds"),
-            finished=datetime.now(UTC).isoformat(timespec="seconds"),
-            rows=self.plan.rows,
-            mapping=mapping_for_attrs(self.mapping),
-            tracebacks=self.run.tracebacks.texts,
-            task=self.plan.task.task.name if self.plan.task else None,
-            task_version=self.plan.task.task.version if self.plan.task else None,
-            partial=partial,
-            versions=versions(),
-            usage=self._usage(),
-        )
-        made = {planned.name for planned in self.plan.evaluators}
-        remember(
-            frame,
-            info,
-            self.facts,
-            self.base.attrs,
-            continued=self.prior.continued(info.usage, self.facts),
-            untouched=self.facts.keys() - made,
-        )
-
-    def _usage(self) -> dict[str, dict[str, Any]]:
-        spent = self.run.session.spent
-        # In the order of the evaluators, not in that in which they came to ask.
-        names = [planned.name for planned in self.plan.evaluators]
-        order = [*(who for who in spent if who not in names), *(n for n in names if n in spent)]
-        return {who: {**asdict(spent[who]), "models": sorted(spent[who].models)} for who in order}
-
-    def ended(self) -> pd.DataFrame:
-        """The whole frame; what the user should know of the models is said once."""
-        frame = self.frame(partial=False)
-        self.close()
-        self._note_unread()
-        for note in self.run.session.notes:
-            warnings.warn(note, stacklevel=3)
-        return frame
-
-    def _note_unread(self) -> None:
-        """Say what fingerprints cannot see, where a run keeps them."""
-        if self.marks:
-            for name, facts in self.facts.items():
-                note = unread_note(name, facts.unread)
-                if note is not None:
-                    self.run.session.note(note)
-
-    def close(self) -> None:
-        """Close the cache."""
-        if self.plan.cache is not None:
-            self.plan.cache.close()
-
-    def stopped(self, exc: BaseException) -> None:
-        """Put what is finished on the exception that ended the run."""
-        # Whatever goes wrong here must not hide why the run ended.
-        with contextlib.suppress(Exception):
-            frame = self.frame(partial=True)
-            # mypy: no exception has it; documented in run_experiment.
-            exc.partial = frame  # type: ignore[attr-defined]
-        self.close()
+from evalframe.engines.signals import SigtermRaises
+from evalframe.running import Experiment, newest
 
 
 def run_experiment(
@@ -229,6 +34,9 @@ def run_experiment(
     dry_run: bool | int = False,
     details: bool = False,
     cache: str | os.PathLike[str] | None = None,
+    deadline: float | None = None,
+    max_cost: float | None = None,
+    max_requests: int | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
     """The dataset as a frame, with the results of task and evaluators as new columns.
@@ -265,6 +73,15 @@ def run_experiment(
             `from_cache`. With `only`, also where the frame's results have them.
         cache: File in which replies and embeddings of models are kept, so that none is paid for
             twice.
+        deadline: Seconds after which no cell and no task call begins. Calls in flight have 5 s
+            more; a plain function in the caller's thread is never cut off. The rest is
+            `skipped: deadline`.
+        max_cost: Dollars. No request is sent to a model unless what was spent and what the
+            requests in flight may cost leave room for it, each at the cost of the model's dearest
+            answer so far; the rest is `skipped: budget`. Every model needs a price.
+        max_requests: Most requests to models, those that are sent again included; the rest is
+            `skipped: budget`. Answers from the cache are free, of this and of `max_cost`; what
+            your own functions ask of a model is not counted.
         progress: Show a bar, where stderr is a terminal or a notebook.
 
     Returns:
@@ -276,7 +93,9 @@ def run_experiment(
         DatasetError: The data cannot be read; ColumnNotFoundError if a column is not there.
         StuckCallsError: 8 timed-out calls cannot be stopped.
         Exception: With errors="raise", what the user's function raised, or CellError. Then,
-            and on KeyboardInterrupt, `.partial` on the exception is the frame so far.
+            and on KeyboardInterrupt (after which calls in flight have 5 s to end, unless it comes
+            again) and on SystemExit after SIGTERM, `.partial` on the exception is the frame so
+            far.
 
     Examples:
         >>> import evalframe as ef
@@ -293,12 +112,13 @@ def run_experiment(
     """
     arguments = dict(locals())
     experiment = _experiment(arguments)
-    try:
-        experiment.run.run()
-        return experiment.ended()
-    except BaseException as exc:
-        experiment.stopped(exc)
-        raise
+    with SigtermRaises():
+        try:
+            experiment.run.run()
+            return experiment.ended()
+        except BaseException as exc:
+            experiment.stopped(exc)
+            raise
 
 
 async def arun_experiment(
@@ -320,6 +140,9 @@ async def arun_experiment(
     dry_run: bool | int = False,
     details: bool = False,
     cache: str | os.PathLike[str] | None = None,
+    deadline: float | None = None,
+    max_cost: float | None = None,
+    max_requests: int | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
     """As `run_experiment`, on the running event loop; sync evaluators run in one worker thread.
@@ -342,6 +165,9 @@ async def arun_experiment(
         dry_run: See there.
         details: See there.
         cache: See there.
+        deadline: See there.
+        max_cost: See there.
+        max_requests: See there.
         progress: See there.
 
     Returns:
@@ -371,12 +197,12 @@ async def arun_experiment(
         raise
 
 
-def _experiment(arguments: dict[str, Any]) -> _Experiment:
+def _experiment(arguments: dict[str, Any]) -> Experiment:
     roles = {
         role: arguments.pop(role) for role in ("input", "output", "dataset_output", "metadata")
     }
     data, task = arguments.pop("dataset"), arguments.pop("task")
-    return _Experiment(data, task, arguments.pop("evaluators"), roles, arguments)
+    return Experiment(data, task, arguments.pop("evaluators"), roles, arguments)
 
 
 def last_run() -> pd.DataFrame | None:
@@ -391,4 +217,4 @@ def last_run() -> pd.DataFrame | None:
         >>> ef.last_run() is scored
         True
     """
-    return _last[0] if _last else None
+    return newest()

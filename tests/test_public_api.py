@@ -59,6 +59,7 @@ PUBLIC = [
     "UnsupportedValueError",
     "ValidJSON",
     "arun_experiment",
+    "estimate",
     "evaluator",
     "explain",
     "failures",

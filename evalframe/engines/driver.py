@@ -20,6 +20,7 @@ from evalframe.core import schema
 from evalframe.core.call_info import CallInfo, enter_call
 from evalframe.core.errors import StuckCallsError
 from evalframe.core.records import CallError, Cell
+from evalframe.engines.deadline import GRACE_S, Deadline
 from evalframe.engines.faults import Tracebacks, stand_in
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.loop import FatalError
@@ -39,6 +40,10 @@ class CallTimeoutError(Exception):
     """A call took longer than the timeout."""
 
 
+class NotBegunError(Exception):
+    """The run was to begin nothing more when a call's turn came."""
+
+
 class Driver:
     """Runs the calls of a plan that do not belong into the caller's thread."""
 
@@ -49,9 +54,14 @@ class Driver:
         tracebacks: Tracebacks,
         session: Session,
         post: Callable[[Message], None],
+        *,
+        deadline: Deadline,
     ) -> None:
         """Remember what to run; the caller's context is taken now."""
         self.plan = plan
+        self.deadline = deadline
+        self._timers: list[asyncio.TimerHandle] = []
+        self._closing = self._cut = False
         self.inputs = inputs
         self.tracebacks = tracebacks
         self.post = post
@@ -95,7 +105,32 @@ class Driver:
         elif not self._ending:
             self._running.cancel()
 
+    def wind_down(self, cell: str) -> None:
+        """Begin no further call, and send nothing more; what is in flight has a few seconds.
+
+        To be called on its loop.
+
+        Args:
+            cell: The error of cells for which nothing could be sent any more.
+        """
+        if self._closing:
+            return
+        self._closing = True
+        self.session.budget.close(cell)
+        if self._running is None:
+            self.ended.set()
+        else:
+            self._timers.append(self._running.get_loop().call_later(GRACE_S, self._cut_off))
+
+    def _cut_off(self) -> None:
+        self._cut = True
+        self.stop()
+
     async def _run(self) -> None:
+        left = self.deadline.left()
+        if left is not None:
+            later = asyncio.get_running_loop().call_later
+            self._timers.append(later(left, self.wind_down, schema.DEADLINE))
         try:
             await self._run_rows()
         finally:
@@ -106,6 +141,10 @@ class Driver:
     def _finish(self, running: asyncio.Task[None]) -> None:
         failure: BaseException | None
         failure = asyncio.CancelledError() if running.cancelled() else running.exception()
+        if self._cut and running.cancelled():
+            failure = None
+        for timer in self._timers:
+            timer.cancel()
         for pool in self._pools:
             pool.close()
         self.post(DriverDone(failure.__cause__ if isinstance(failure, FatalError) else failure))
@@ -143,6 +182,8 @@ class Driver:
 
     async def _work(self, rows: Iterator[int]) -> None:
         for row in rows:
+            if self._closing:
+                return
             if self.plan.task_runs(row) and not await self._make_output(row):
                 continue
             places = self.plan.running(self._apart, row)
@@ -176,6 +217,8 @@ class Driver:
             error = None
         except (asyncio.CancelledError, FatalError, StuckCallsError):
             raise
+        except NotBegunError:
+            return False
         except CallTimeoutError as exc:
             error, failure = schema.error_text(schema.TIMEOUT, str(exc)), TimeoutError(str(exc))
         except InvalidOutputError as exc:
@@ -209,6 +252,8 @@ class Driver:
             raise
         except (asyncio.CancelledError, FatalError):
             raise
+        except NotBegunError:
+            return
         except CallTimeoutError as exc:
             cell = Cell(error=schema.error_text(schema.TIMEOUT, str(exc)))
             failure = TimeoutError(str(exc))
@@ -225,6 +270,7 @@ class Driver:
 
     async def _async_call(self, call: _Settled, values: list[Any], row: int) -> Any:
         """Await a coroutine function in a task, and a context, of its own."""
+        self._check_open()
         loop = asyncio.get_running_loop()
         info = CallInfo(self.plan.repetition(row))
         context = self.context.copy()
@@ -263,7 +309,12 @@ class Driver:
             # The user's code cancelled itself: that is its failure, not the end of the run.
             raise stand_in(exc) from exc
 
+    def _check_open(self) -> None:
+        if self._closing or self.deadline.over():
+            raise NotBegunError
+
     async def _thread_call(self, pool: DaemonThreads, call: _Settled, values: list[Any]) -> Any:
+        self._check_open()
         context = self.context.copy()
         future = pool.submit(lambda: context.run(call.called, values))
         future.add_done_callback(self._end_call)

@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import contextvars
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -14,20 +15,23 @@ import pandas as pd
 
 from evalframe.core import schema
 from evalframe.core.columns import TEXT
-from evalframe.core.errors import ExperimentError
+from evalframe.engines.deadline import GRACE_S, Deadline, DeadlineError
 from evalframe.engines.driver import Driver
 from evalframe.engines.faults import Tracebacks, own_failure, stand_in
 from evalframe.engines.inputs import Inputs
-from evalframe.engines.loop import FatalError, background_loop, guarded
+from evalframe.engines.loop import FatalError, guarded, loop_for_waiting
 from evalframe.engines.plan import Plan
 from evalframe.engines.progress import Progress
 from evalframe.engines.pump import Pump, StoppedError
+from evalframe.engines.signals import SignalsTold, end_by
 from evalframe.engines.threads import DaemonThreads
 from evalframe.llm.connect import Session
 from evalframe.results.builder import Builder
 from evalframe.tasks.output import output_column
 
 _STOP_SECONDS = 5.0
+_AWAITED = "await ef.arun_experiment(...)"
+_INTERRUPTS = (KeyboardInterrupt, SystemExit)
 
 
 class LocalRun:
@@ -53,14 +57,32 @@ class LocalRun:
             failure=self._failure_of_user,
             in_thread=self._in_thread,
             ends_at_failure=plan.stop_at_failure,
+            max_requests=plan.max_requests,
+            max_cost=plan.max_cost,
         )
-        self.pump = Pump(plan, inputs, builder, self.tracebacks, self.session, progress=progress)
+        self.deadline = Deadline(plan.deadline)
+        self.pump = Pump(
+            plan,
+            inputs,
+            builder,
+            self.tracebacks,
+            self.session,
+            progress=progress,
+            deadline=self.deadline,
+        )
         self._has_driver = len(plan.driven_rows()) > 0
         self._used: asyncio.AbstractEventLoop | None = None
         self._future: concurrent.futures.Future[Any] | None = None
 
     def _driver(self) -> Driver:
-        return Driver(self.plan, self.inputs, self.tracebacks, self.session, self.pump.inbox.put)
+        return Driver(
+            self.plan,
+            self.inputs,
+            self.tracebacks,
+            self.session,
+            self.pump.inbox.put,
+            deadline=self.deadline,
+        )
 
     def _failure_of_user(self, exc: BaseException) -> str:
         """The error cell of what code of the user's raised inside a built-in evaluator."""
@@ -81,20 +103,20 @@ class LocalRun:
         Args:
             partial: Whether the run was stopped before its end.
         """
+        # A run that was not stopped leaves cells out for one reason only.
+        left_out = schema.NOT_RUN if partial else schema.DEADLINE
         if self.plan.task is None:
-            return self.builder.columns()
+            return self.builder.columns(left_out)
         pump, outputs, rows = self.pump, self.inputs.outputs, range(self.plan.rows)
         done = [row in pump.finished_tasks or not self.plan.task_runs(row) for row in rows]
-        if partial:
+        if not all(done):
             # A call may have ended after the stop: it counts with its message, or not at all.
             outputs = [value if done[row] else None for row, value in enumerate(outputs)]
-        errors = [
-            pump.task_errors.get(row) or (None if done[row] else schema.NOT_RUN) for row in rows
-        ]
+        errors = [pump.task_errors.get(row) or (None if done[row] else left_out) for row in rows]
         return {
             schema.OUTPUT: output_column(outputs, self.inputs.index, self.plan.task.task.output),
             schema.TASK_ERROR: pd.array(errors, dtype=TEXT),
-            **self.builder.columns(),
+            **self.builder.columns(left_out),
         }
 
     def run(self) -> None:
@@ -105,7 +127,7 @@ class LocalRun:
         """
 
         def await_on_loop(awaitable: Any) -> Any:
-            self._used = _loop_for_waiting()
+            self._used = loop_for_waiting(_AWAITED)
             return self._awaited(awaitable, self._used)
 
         try:
@@ -121,12 +143,17 @@ class LocalRun:
                 self._threads.close()
 
     def _run_with_driver(self, await_on_loop: Callable[[Any], Any]) -> None:
-        loop = self._used = _loop_for_waiting()
+        loop = self._used = loop_for_waiting(_AWAITED)
         driver = self._driver()
         try:
             loop.call_soon_threadsafe(driver.start)
             self.pump.run(await_on_loop, has_driver=True)
-        except BaseException:
+        except BaseException as exc:
+            if isinstance(exc, _INTERRUPTS):
+                loop.call_soon_threadsafe(driver.wind_down, schema.NOT_RUN)
+                # A second Ctrl-C ends the waiting.
+                with contextlib.suppress(*_INTERRUPTS):
+                    driver.ended.wait(GRACE_S + _STOP_SECONDS)
             loop.call_soon_threadsafe(driver.stop)
             driver.ended.wait(_STOP_SECONDS)
             self.pump.take_rest()
@@ -136,56 +163,89 @@ class LocalRun:
         """Run on the running loop; plain evaluators run in one worker thread.
 
         Raises:
-            BaseException: As `Pump.run`; CancelledError when cancelled.
+            BaseException: As `Pump.run`; CancelledError when cancelled; SystemExit after SIGTERM.
         """
         loop = asyncio.get_running_loop()
-        worked = asyncio.Event()
+        over, worked = asyncio.Event(), asyncio.Event()
         failure: BaseException | None = None
-
-        def await_on_loop(awaitable: Any) -> Any:
-            return self._awaited(awaitable, loop)
+        signals: list[int] = []
 
         def work() -> None:
             nonlocal failure
             try:
-                self.pump.run(await_on_loop, has_driver=self._has_driver)
+                self.pump.run(lambda it: self._awaited(it, loop), has_driver=self._has_driver)
             except BaseException as exc:  # noqa: BLE001 - raised again where it is awaited
                 failure = exc
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(worked.set)
+                loop.call_soon_threadsafe(over.set)
 
         driver = self._driver() if self._has_driver else None
-        waiting: set[asyncio.Task[Any]] = set() if driver is None else {driver.start()}
-        threading.Thread(target=work, name="evalframe-evaluators", daemon=True).start()
-        try:
-            await worked.wait()
-        finally:
-            self.pump.stop_asked = True
-            if driver is not None:
-                driver.stop()
-            if self._future is not None:
-                self._future.cancel()
-            waiting.add(loop.create_task(worked.wait()))
-            await asyncio.wait(waiting, timeout=_STOP_SECONDS)
-            # A task of its own, which ends also where this one is cancelled once more.
-            await asyncio.wait({loop.create_task(self.session.close())}, timeout=_STOP_SECONDS)
-            self._threads.close()
-            if worked.is_set():
-                # Else a call of the user's still holds the pump, which takes its own messages.
-                self.pump.take_rest()
+
+        def tell(number: int) -> None:
+            signals.append(number)
+            if len(signals) > 1:
+                loop.call_soon_threadsafe(self._stop, driver)
+            elif number == signal.SIGTERM:
+                # Ctrl-C cancels whoever awaits this run; this signal cancels nobody.
+                loop.call_soon_threadsafe(over.set)
+
+        with SignalsTold(tell):
+            waiting: set[asyncio.Task[Any]] = set() if driver is None else {driver.start()}
+            threading.Thread(target=work, name="evalframe-evaluators", daemon=True).start()
+            try:
+                await over.wait()
+            finally:
+                waiting.add(loop.create_task(worked.wait()))
+                await self._end(driver, waiting, patient=bool(signals))
+                if worked.is_set():
+                    # Else a call of the user's still holds the pump, which takes its own messages.
+                    self.pump.take_rest()
+        if signal.SIGTERM in signals:
+            raise end_by(signal.SIGTERM)
         if isinstance(failure, StopIteration):
             raise stand_in(failure) from failure  # no coroutine can raise it
         if failure is not None:
             raise failure
+
+    def _stop(self, driver: Driver | None) -> None:
+        """End at once what runs on the loop."""
+        if driver is not None:
+            driver.stop()
+        if self._future is not None:
+            self._future.cancel()
+
+    async def _end(
+        self, driver: Driver | None, waiting: set[asyncio.Task[Any]], *, patient: bool
+    ) -> None:
+        """End the awaited run; what is in flight has a few seconds after a signal."""
+        self.pump.stop_asked = True
+        if patient:
+            self.session.budget.close(schema.NOT_RUN)
+            if driver is not None:
+                driver.wind_down(schema.NOT_RUN)
+            # Cancelled once more: by a second Ctrl-C, which ends the waiting.
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait(waiting, timeout=GRACE_S)
+        self._stop(driver)
+        await asyncio.wait(waiting, timeout=_STOP_SECONDS)
+        # A task of its own, which ends also where this one is cancelled once more.
+        closing = asyncio.get_running_loop().create_task(self.session.close())
+        await asyncio.wait({closing}, timeout=_STOP_SECONDS)
+        self._threads.close()
 
     def _awaited(self, awaitable: Any, loop: asyncio.AbstractEventLoop) -> Any:
         """What an awaitable gives; it is awaited on a loop of another thread.
 
         Raises:
             BaseException: What it raised; StoppedError if the run is to stop.
+            DeadlineError: It was cut off.
         """
         self._future = asyncio.run_coroutine_threadsafe(guarded(awaitable), loop)
+        ended = threading.Event()
+        self._future.add_done_callback(lambda _: ended.set())
         try:
+            self._wait_for(ended, loop)
             return self._future.result()
         except FatalError as exc:
             raise exc.__cause__ or exc from None
@@ -193,22 +253,25 @@ class LocalRun:
             if self.pump.stop_asked:
                 raise StoppedError from None
             raise
-        except KeyboardInterrupt:
+        except (*_INTERRUPTS, DeadlineError):
             self._future.cancel()
             raise
 
+    def _wait_for(self, ended: threading.Event, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait for a call; after the deadline, and after Ctrl-C, for a few seconds only.
 
-def _loop_for_waiting() -> asyncio.AbstractEventLoop:
-    """The background loop.
-
-    Raises:
-        ExperimentError: It is what runs this very call, so that it would wait for itself.
-    """
-    loop = background_loop()
-    if asyncio._get_running_loop() is loop:  # noqa: SLF001 - None, not an error, elsewhere
-        message = (
-            "run_experiment was called by an async function that an experiment runs, so it would "
-            "wait for itself. Write: await ef.arun_experiment(...)."
-        )
-        raise ExperimentError([message])
-    return loop
+        Raises:
+            DeadlineError: It has not ended in them.
+            KeyboardInterrupt: It has not ended in them; else the pump raises it, once the
+                results are in place.
+        """
+        cell = schema.DEADLINE
+        try:
+            ended.wait(self.deadline.left())
+        except _INTERRUPTS as exc:
+            self.pump.interrupted, cell = exc, schema.NOT_RUN
+        if ended.is_set():
+            return
+        loop.call_soon_threadsafe(self.session.budget.close, cell)
+        if not ended.wait(GRACE_S):
+            raise self.pump.interrupted or DeadlineError

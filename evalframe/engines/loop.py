@@ -13,6 +13,8 @@ import threading
 from collections.abc import Awaitable
 from typing import Any
 
+from evalframe.core.errors import ExperimentError
+
 _lock = threading.Lock()
 _loops: dict[int, asyncio.AbstractEventLoop] = {}
 
@@ -28,6 +30,25 @@ def background_loop() -> asyncio.AbstractEventLoop:
                 target=_serve, args=(loop,), name="evalframe-loop", daemon=True
             ).start()
         return loop
+
+
+def loop_for_waiting(instead: str) -> asyncio.AbstractEventLoop:
+    """The background loop, for one who will wait for what runs on it.
+
+    Args:
+        instead: What an async function is to write.
+
+    Raises:
+        ExperimentError: It is what runs this very call, so that it would wait for itself.
+    """
+    loop = background_loop()
+    if asyncio._get_running_loop() is loop:  # noqa: SLF001 - None, not an error, elsewhere
+        message = (
+            "This was called by an async function that an experiment runs, so it would wait for "
+            f"itself. Write: {instead}."
+        )
+        raise ExperimentError([message])
+    return loop
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

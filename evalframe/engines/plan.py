@@ -94,6 +94,9 @@ class Plan:
         repetitions: How often each dataset row is run.
         repetition_of: Which repetition each row is, where the data says so; None: by its place.
         cache: Replies of models from earlier runs.
+        deadline: Seconds after which nothing more begins, None for no limit.
+        max_requests: Most requests to models, None for no limit.
+        max_cost: Dollars that models may cost, None for no limit.
     """
 
     rows: int
@@ -107,22 +110,26 @@ class Plan:
     repetitions: int = 1
     repetition_of: Sequence[int] | None = None
     cache: ReplyCache | None = None
+    deadline: float | None = None
+    max_requests: int | None = None
+    max_cost: float | None = None
 
     def ready_rows(self, places: Sequence[int]) -> Rows:
         """The rows whose output is there, and on which some of these evaluators are to run."""
-        chosen = self._chosen(places)
+        chosen = self.chosen(places)
         if self.task is not None:
             chosen &= np.zeros(self.rows, bool) if self.task.todo is None else ~self.task.todo
         return _listed(chosen)
 
     def driven_rows(self) -> Rows:
         """The rows on which the task, or an evaluator apart from the caller's thread, runs."""
-        chosen = self._chosen(self.apart())
+        chosen = self.chosen(self.apart())
         if self.task is not None:
             chosen |= True if self.task.todo is None else self.task.todo
         return _listed(chosen)
 
-    def _chosen(self, places: Sequence[int]) -> Mask:
+    def chosen(self, places: Sequence[int]) -> Mask:
+        """For each row whether some of these evaluators is to run on it, given its output."""
         chosen = np.zeros(self.rows, bool)
         for place in places:
             todo = self.evaluators[place].todo

@@ -16,6 +16,7 @@ from evalframe.core.errors import (
     listed,
 )
 from evalframe.core.namespace import BindingError, ColumnSource, Namespace
+from evalframe.engines.asked import asked_of
 from evalframe.engines.earlier import ONLY, Earlier, is_only
 from evalframe.engines.plan import Call, PlannedEvaluator, PlannedTask
 from evalframe.evaluators.base import Evaluator
@@ -176,6 +177,20 @@ class Preparation:
         if problem:
             self.problems.append(f"Evaluator {evaluator.name!r}: {problem}")
 
+    def prices(self, task: PlannedTask | None, evaluators: Sequence[PlannedEvaluator]) -> None:
+        """What a run with max_cost= needs: a price for every token of every model."""
+        parts: list[tuple[str, Any]] = [] if task is None else [("The task", task.task)]
+        parts += [(f"Evaluator {e.name!r}", e.evaluator) for e in evaluators]
+        for what, part in parts:
+            model, kinds = asked_of(part)
+            lacking = [kind for kind in kinds if kind not in ((model and model.price) or {})]
+            if model is not None and lacking:
+                self.problems.append(
+                    f"{what}: max_cost= needs the price of {model.name!r} for {listed(lacking)} "
+                    "tokens: ef.Model(..., price={'input': ..., 'output': ...}) in dollars per "
+                    "million; 0 for a server of your own."
+                )
+
     def collisions(self, *, overwrite: bool, repeated: bool) -> None:
         """Columns that are there already: to be dropped, or problems."""
         columns, has_task = self.namespace.columns, self.namespace.has_task
@@ -267,10 +282,7 @@ def check_options(options: Mapping[str, Any]) -> list[str]:
         value = options[name]
         if type(value) is not int or value < 1:
             problems.append(f"{name} must be a whole number of at least 1, not {value!r}.")
-    timeout = options["timeout"]
-    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-    if timeout is not None and not (number and timeout > 0):
-        problems.append(f"timeout must be seconds above 0, or None, not {timeout!r}.")
+    problems += _limit_problems(options)
     if options["errors"] not in ("record", "raise"):
         problems.append(f"errors must be 'record' or 'raise', not {options['errors']!r}.")
     dry_run = options["dry_run"]
@@ -303,6 +315,22 @@ def _check_only(options: Mapping[str, Any]) -> list[str]:
         problems.append(
             "repetitions= makes new rows, and only= takes the rows as they are: leave one out. A "
             "frame of repetitions has its column 'repetition' already."
+        )
+    return problems
+
+
+def _limit_problems(options: Mapping[str, Any]) -> list[str]:
+    problems = []
+    units = {"timeout": "seconds", "deadline": "seconds", "max_cost": "dollars"}
+    for name, unit in units.items():
+        value = options[name]
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is not None and not (number and 0 < value < float("inf")):
+            problems.append(f"{name} must be {unit} above 0, or None, not {value!r}.")
+    most = options["max_requests"]
+    if most is not None and (type(most) is not int or most < 1):
+        problems.append(
+            f"max_requests must be a whole number of at least 1, or None, not {most!r}."
         )
     return problems
 

@@ -23,6 +23,7 @@ from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.errors import CellError
 from evalframe.core.records import Cell
+from evalframe.engines.deadline import Deadline, DeadlineError
 from evalframe.engines.faults import Tracebacks, own_failure
 from evalframe.engines.inputs import Batch, Inputs, VectorArguments
 from evalframe.engines.messages import CellDone, DriverDone, Inbox, OutputDone
@@ -68,6 +69,7 @@ class Pump:
         session: Session,
         *,
         progress: Progress,
+        deadline: Deadline,
     ) -> None:
         """Remember what to run; the caller's context is taken now."""
         self.plan = plan
@@ -76,6 +78,8 @@ class Pump:
         self.tracebacks = tracebacks
         self.session = session
         self.progress = progress
+        self.deadline = deadline
+        self.interrupted: BaseException | None = None
         self.inbox = Inbox()
         self.task_errors: dict[int, str] = {}
         self.finished_tasks: set[int] = set()
@@ -109,6 +113,8 @@ class Pump:
             if self.stop_asked:
                 raise StoppedError
             driving = self._take_messages(ready, driving=driving)
+            if self.deadline.over():
+                ready.clear()
             if not ready:
                 continue
             rows = self._next_batch(ready)
@@ -161,17 +167,19 @@ class Pump:
         if message.error is None:
             return True
         self.task_errors[message.row] = message.error
-        self._leave_out(message.row)
-        if self.plan.stop_at_failure and may_stop:
+        failed = schema.is_failure(message.error)
+        # Where the task was skipped nothing has failed, and its cells are skipped as well.
+        self._leave_out(message.row, TASK_FAILED if failed else message.error)
+        if failed and self.plan.stop_at_failure and may_stop:
             what = f"The task, row {message.row}: {message.error}"
             raise message.failure or CellError(what)
         return False
 
-    def _leave_out(self, row: int) -> None:
+    def _leave_out(self, row: int, error: str = TASK_FAILED) -> None:
         """The cells of a row that has no output; those that are there already say why."""
         self._left_out.append(row)
         for place_ in self.plan.running(range(len(self.plan.evaluators)), row):
-            self._put(place_, row, Cell(error=TASK_FAILED))
+            self._put(place_, row, Cell(error=error))
 
     def _take_cell(self, message: CellDone) -> None:
         self._put(message.place, message.row, message.cell, seconds=message.seconds)
@@ -196,14 +204,14 @@ class Pump:
                 values = [[column[i] for i in mine] for column in values]
                 here = np.asarray(rows)[mine]
             arguments = zip(*values, strict=True) if values else ((),) * len(here)
-            called = self._call_all(planned, arguments)
+            called = self._call_all(planned, self.deadline.until(arguments))
             cells = normalize_all(called.results, planned.rules)
             if self.plan.details:
                 cells = cells.with_latency(called.seconds)
             self._add(place_, here[: len(cells)], cells)
             if called.ended is not None:
                 raise called.ended
-            self._stop_if_any_failed(place_, here, cells)
+            self._stop_if_any_failed(place_, here[: len(cells)], cells)
 
     def _call_all(self, planned: PlannedEvaluator, arguments: Iterable[Any]) -> _Called:
         """What the evaluator returned for each row; a Cell where it raised."""
@@ -244,6 +252,8 @@ class Pump:
         for row in map(int, rows):
             for place_ in self.plan.running(self._by_row, row):
                 planned = self.plan.evaluators[place_]
+                if self.deadline.over():
+                    return
                 arguments = [reader.values(planned.call, row)]
                 called = self._call_all(planned, arguments)
                 for result in called.results:
@@ -279,6 +289,8 @@ class Pump:
         """One call over all rows whose task did not fail."""
         if self.stop_asked:
             raise StoppedError
+        if self.deadline.over():
+            return
         planned = self.plan.evaluators[place_]
         rows = np.arange(self.plan.rows) if planned.todo is None else np.flatnonzero(planned.todo)
         rows = np.setdiff1d(rows, self._left_out) if self._left_out else rows
@@ -298,6 +310,8 @@ class Pump:
             each = (time.perf_counter() - started) / len(rows)
             cells = cells.with_latency([each] * len(rows))
         self._add(place_, rows, cells)
+        if self.interrupted is not None:
+            raise self.interrupted
         if failure is not None and self.plan.stop_at_failure:
             raise failure
         self._stop_if_any_failed(place_, rows, cells)
@@ -326,6 +340,8 @@ class Pump:
             index = self.inputs.index
             seen = index if count == len(index) else index[given.rows]
             return place(result, seen, planned.rules), None
+        except DeadlineError:
+            return CellColumns.all_alike(count, schema.DEADLINE, further), None
         except InvalidResultError as mistake:
             error = schema.error_text(schema.INVALID_RESULT, f"{planned.name!r} {mistake}")
             return CellColumns.all_alike(count, error, further), None

@@ -301,7 +301,7 @@ class Judge(Evaluator):
                     self.name,
                     self.model,
                     {"messages": [*head, *question.messages], **rest},
-                    functools.partial(self._accept, reading),
+                    functools.partial(self.accept, reading),
                     repetition=current_call().repetition,
                     invalid_retries=self.invalid_retries,
                     paid=paid,
@@ -324,7 +324,12 @@ class Judge(Evaluator):
         head = [] if said is None else [{"role": "system", "content": said}]
         return head, {**constraint, **self.inference_args}
 
-    def _accept(self, reading: Reading, reply: ChatReply) -> Any:
+    def accept(self, reading: Reading, reply: ChatReply) -> Any:
+        """What was read of a reply.
+
+        Raises:
+            InvalidReplyError: It is no verdict.
+        """
         text = answered(reply)
         try:
             return reading.read(text)

@@ -105,16 +105,16 @@ class Embedded(Evaluator):
         """The call for one run: columns in, cells out."""
         del details
         embeddings = session.embeddings(self.embedder)
-        return functools.partial(self._judged, embeddings, session.ends_at_failure)
+        return functools.partial(self._judged, embeddings, session)
 
     async def _judged(
         self,
         embeddings: Embeddings,
-        ends_at_failure: bool,  # noqa: FBT001 - bound by opened
+        session: Session,
         output: pd.Series,
         dataset_output: pd.Series,
     ) -> CellColumns:
-        """The cells of all rows; of the blocks after one that ends the run, none is begun."""
+        """The cells of all rows; of the blocks after the end of the run, none is begun."""
         further = self.result_fields(details=False)
         made = [CellColumns.of([], further)]
         left = len(output)
@@ -124,8 +124,10 @@ class Embedded(Evaluator):
             cells = [next(compared) if isinstance(row, Pair) else row for row in rows]
             made.append(CellColumns.of(cells, further))
             left -= len(rows)
-            if ends_at_failure and any(c.error and schema.is_failure(c.error) for c in cells):
-                made.append(CellColumns.all_alike(left, schema.NOT_RUN, further))
+            failed = any(cell.error and schema.is_failure(cell.error) for cell in cells)
+            ended = schema.NOT_RUN if failed and session.ends_at_failure else session.budget.closed
+            if ended is not None:
+                made.append(CellColumns.all_alike(left, ended, further))
                 break
         names = made[0].arrays
         return CellColumns(

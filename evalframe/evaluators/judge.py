@@ -166,8 +166,13 @@ class LLMJudge(Judge):
             rest = {"top_logprobs": MOST_LOGPROBS, **rest, "logprobs": True}
         return head, rest
 
-    def _accept(self, reading: Reading, reply: ChatReply) -> Verdict:
-        verdict: Verdict = super()._accept(reading, reply)
+    def accept(self, reading: Reading, reply: ChatReply) -> Verdict:
+        """What was read of a reply, and how sure it is.
+
+        Raises:
+            InvalidReplyError: It is no verdict.
+        """
+        verdict: Verdict = super().accept(reading, reply)
         if self.confidence and verdict.label is not None and reading.labels:
             sure = confidence_of(verdict.label, reading.labels, reply.logprobs)
             return verdict._replace(sure=sure)

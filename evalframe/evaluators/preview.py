@@ -45,7 +45,7 @@ def preview(judge: Judge, dataset: Any, n: int, roles: dict[str, Any]) -> pd.Dat
     ]
     call = binding.caller(judge.rendered)
     records = zip(*columns, strict=True) if columns else ((),) * len(rows)
-    shown = [_shown(call, values) for values in records]
+    shown = [question_of(call, values) for values in records]
     made = {
         "messages": as_objects([_messages(judge, found) for found in shown]),
         "response_schema": as_objects(
@@ -62,7 +62,8 @@ def preview(judge: Judge, dataset: Any, n: int, roles: dict[str, Any]) -> pd.Dat
     return pd.DataFrame(made, index=rows.index)
 
 
-def _shown(call: Callable[..., Question | Cell], values: Sequence[Any]) -> Question | Cell:
+def question_of(call: Callable[..., Question | Cell], values: Sequence[Any]) -> Question | Cell:
+    """The question about a row, or the cell of one that is not asked about."""
     try:
         return call(*values)
     except Exception as exc:  # noqa: BLE001 - a path that ends early, or a user's bound function

@@ -20,8 +20,14 @@ from typing import Any, Protocol, Self, TypeVar
 from evalframe.core.records import CallError
 from evalframe.llm.model import Endpoint
 
-# Rough, and only to keep below a limit before the server has counted: English text.
-CHARACTERS_PER_TOKEN = 4
+# Rough, and only for before the server has counted. In English it is a token for four letters;
+# in bytes it also does for scripts whose letters take three, and are tokens of their own.
+_BYTES_PER_TOKEN = 4
+
+
+def guessed_tokens(*texts: str) -> int:
+    """About how many tokens some texts take."""
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // _BYTES_PER_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,11 @@ class ModelRequest(Protocol[_Given_co]):
     @property
     def body(self) -> Mapping[str, Any]:
         """The request body, without the model's name."""
+        ...
+
+    @property
+    def prompt_tokens(self) -> int:
+        """A guess at the tokens of what is sent."""
         ...
 
     @property
@@ -138,11 +149,15 @@ class ChatRequest:
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
+    def prompt_tokens(self) -> int:
+        """A guess at the tokens of what is sent."""
+        return guessed_tokens(json.dumps(self.body.get("messages", []), ensure_ascii=False))
+
+    @property
     def tokens(self) -> int:
         """A guess at prompt and completion tokens, for limits per minute."""
-        text = len(json.dumps(self.body.get("messages", []), ensure_ascii=False))
         limit = self.body.get("max_completion_tokens") or self.body.get("max_tokens") or 0
-        return text // CHARACTERS_PER_TOKEN + (limit if isinstance(limit, int) else 0)
+        return self.prompt_tokens + (limit if isinstance(limit, int) else 0)
 
     def longer(self) -> ChatRequest | None:
         """The request with twice the room for the answer; None if it sets no limit."""

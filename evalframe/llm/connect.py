@@ -1,7 +1,7 @@
-"""The stack of one run, put together: cache, sharing, retry, rate limit, client.
+"""The stack of one run, put together: cache, sharing, retry, budget, rate limit, client.
 
     Session.ask -> ReplyCache -> Sharing -> [ask again if invalid] -> RetryingClient
-                -> LimitedClient -> OpenAIClient
+                -> BudgetedClient -> LimitedClient -> OpenClient -> OpenAIClient
     Session.embeddings -> VectorStore -> [halves if refused] -> RetryingClient -> ...
 
 A session belongs to one event loop and is closed at the end of its run.
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from evalframe.core import schema
 from evalframe.core.records import CallError
+from evalframe.llm.budget import Budget, BudgetError
 from evalframe.llm.cache import CacheError, ReplyCache
 from evalframe.llm.chat import (
     AnyReply,
@@ -127,6 +128,8 @@ class Session:
         failure: Callable[[BaseException], str] = _reraised,
         in_thread: InThread = asyncio.to_thread,
         ends_at_failure: bool = False,
+        max_requests: int | None = None,
+        max_cost: float | None = None,
     ) -> None:
         """Start with nothing connected.
 
@@ -140,11 +143,19 @@ class Session:
             failure: The error cell of what a user's embedder raised; raised again if not given.
             in_thread: Calls a plain embedder of the user's beside the loop.
             ends_at_failure: Whether the first failed cell ends the run.
+            max_requests: Most requests of the run.
+            max_cost: Dollars that it may spend.
         """
         self._concurrency = concurrency
         self._cache = cache
+        self.budget = Budget(max_requests=max_requests, max_cost=max_cost, note=self.note)
         self._connections = Connections(
-            concurrency=concurrency, clock=clock, sleep=sleep, rng=rng, client=client
+            concurrency=concurrency,
+            clock=clock,
+            sleep=sleep,
+            rng=rng,
+            client=client,
+            budget=self.budget,
         )
         self._ended = EndedQuestions()
         self._sharing = Sharing(self._ended)
@@ -211,21 +222,20 @@ class Session:
             return ended._replace(who=who)
 
         count = functools.partial(spent.add, model)
-        if apart:
-            return _answer(await asked(), paid)
         # By whom, too: what one judge cannot take another may, by rules that are not sent.
         terms = f"{request.key}|{model!r}|{invalid_retries}"
-        ended, first = await self._sharing.ask(terms, asked)
+        ended, first = (await asked(), True) if apart else await self._sharing.ask(terms, asked)
         if not first:
             of_another = ended.who != who and ended.reply is not None
             ended = _taken(ended, who, accept)
             if of_another and ended.error is not None:
                 ended, first = await self._sharing.ask(f"{terms}|{who}", asked)
                 ended = ended if first else _taken(ended, who, accept)
-        if not first:
+        if isinstance(ended.error, BudgetError):
+            spent.cells -= 1
+        elif not first:
             spent.shared += 1
-            ended = ended._replace(replies=())
-        return _answer(ended, paid)
+        return _answer(ended if first else ended._replace(replies=()), paid)
 
     def _spent(self, who: str, model: Model) -> Spent:
         return self.spent.setdefault(who, Spent.on(model))
@@ -238,12 +248,18 @@ class Session:
         invalid_retries: int,
         count: Callable[[ChatReply, int], None],
     ) -> Ended:
-        """Ask, and ask again while the reply is invalid; never the same after a truncation."""
+        """Ask, and ask again while the reply is invalid; never the same after a truncation.
+
+        An invalid reply that there is no budget to ask about again is what the question ended in.
+        """
         replies: list[ChatReply] = []
+        invalid: Ended | None = None
         asking: ChatRequest = request
         while True:
             try:
                 reply = await self._connections.send(client, asking)
+            except BudgetError as exc:
+                return invalid or Ended(None, None, (), exc)
             except ChatError as exc:
                 return Ended(None, None, tuple(replies), exc)
             replies.append(reply)
@@ -252,8 +268,9 @@ class Session:
                 value = accept(reply)
             except InvalidReplyError as exc:
                 longer = asking.longer() if exc.kind == schema.TRUNCATED else asking
+                invalid = Ended(None, reply, tuple(replies), exc)
                 if not exc.ask_again or longer is None or len(replies) > invalid_retries:
-                    return Ended(None, reply, tuple(replies), exc)
+                    return invalid
                 asking = longer
                 continue
             self._store(request.key, reply)

@@ -1,4 +1,4 @@
-"""The connections of one run: for each model a client behind its retries and its limits.
+"""The connections of one run: for each model a client behind retries, budget and limits.
 
 Models at one address share their limits; one that has refused the key, or has no quota left, is
 asked nothing more.
@@ -11,6 +11,7 @@ import random
 from collections.abc import Awaitable, Callable
 
 from evalframe.core import schema
+from evalframe.llm.budget import Budget, BudgetedClient, OpenClient
 from evalframe.llm.chat import AnyReply, ChatClient, ChatError, ModelRequest
 from evalframe.llm.model import Endpoint, Model
 from evalframe.llm.openai import OpenAIClient
@@ -29,6 +30,7 @@ class Connections:
         sleep: Callable[[float], Awaitable[None]],
         rng: random.Random | None,
         client: Callable[[Model, Endpoint], ChatClient] | None,
+        budget: Budget,
     ) -> None:
         """Start with nothing connected.
 
@@ -38,7 +40,9 @@ class Connections:
             sleep: Waits so many seconds.
             rng: For the jitter of retries.
             client: Makes what sends; the openai client if not given.
+            budget: What may be sent.
         """
+        self._budget = budget
         self._concurrency = concurrency
         self._clock = clock
         self._sleep = sleep
@@ -73,10 +77,10 @@ class Connections:
                     sleep=self._sleep,
                 )
             limits.tighten(rpm=model.rpm, tpm=model.tpm)
-            inner = self._make(model, endpoint)
+            inner = OpenClient(self._make(model, endpoint), self._budget)
             limited = LimitedClient(inner, limits, self._clock)
             stack = RetryingClient(
-                limited,
+                BudgetedClient(limited, self._budget, model),
                 max_retries=model.max_retries,
                 clock=self._clock,
                 sleep=self._sleep,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from evalframe.core.nested import without_surrogates
-from evalframe.llm.chat import CHARACTERS_PER_TOKEN, Reply, Usage
+from evalframe.llm.chat import Reply, Usage, guessed_tokens
 from evalframe.llm.completion import count_of
 from evalframe.llm.model import Endpoint
 
@@ -67,9 +67,14 @@ class EmbeddingRequest:
         return {"input": list(self.texts), "encoding_format": "base64", **size}
 
     @property
+    def prompt_tokens(self) -> int:
+        """A guess at the tokens of what is sent."""
+        return guessed_tokens(*self.texts)
+
+    @property
     def tokens(self) -> int:
-        """A guess at the tokens it takes, for limits per minute."""
-        return sum(map(len, self.texts)) // CHARACTERS_PER_TOKEN
+        """A guess at the tokens it takes, for limits per minute: nothing else is made."""
+        return self.prompt_tokens
 
     def read(self, content: bytes) -> EmbeddingReply:
         """The vectors in the body of a response.

@@ -126,10 +126,13 @@ class Builder:
         self._full[place].add(start)
         del self._open[place][start]
 
-    def columns(self) -> dict[str, Any]:
-        """The result columns as pandas arrays, in order; cells that never ran say so.
+    def columns(self, left_out: str = schema.NOT_RUN) -> dict[str, Any]:
+        """The result columns as pandas arrays, in order.
 
         Can be called again when Ctrl-C has ended it: evaluators that were finished stay so.
+
+        Args:
+            left_out: The error of cells that never ran, where none was kept.
         """
         for place, (name, further) in enumerate(self._evaluators):
             if schema.column(name, schema.ERROR) in self._made:
@@ -139,7 +142,7 @@ class Builder:
                 self._flush(place, start)
             fields = {**schema.FIELDS, **further, **(schema.DETAILS if self._details else {})}
             marks = self._marks(place)
-            whole = self._whole(place, fields)
+            whole = self._whole(place, fields, left_out)
             sizes, parts = [len(cells) for cells in whole], [dict(cells.arrays) for cells in whole]
             del whole
             self._parts[place] = []
@@ -192,12 +195,15 @@ class Builder:
             chunks.append(group[0] if together == 1 else pa.concat_arrays(group))
         return pa.chunked_array(chunks, type=kind)
 
-    def _whole(self, place: int, fields: Mapping[str, pa.DataType]) -> list[CellColumns]:
+    def _whole(
+        self, place: int, fields: Mapping[str, pa.DataType], left_out: str
+    ) -> list[CellColumns]:
         """The cells in row order, with the gaps filled."""
         further = self._evaluators[place][1]
         parts, kept = self._parts[place], self._kept[place]
         if kept is not None or any(not isinstance(rows, range) for rows, _ in parts):
-            return [self._scattered([*([] if kept is None else [kept]), *parts], fields)]
+            found = [*([] if kept is None else [kept]), *parts]
+            return [self._scattered(found, fields, left_out)]
         whole: list[CellColumns] = []
         at = 0
         for rows, cells in sorted(parts, key=lambda part: part[0][0]):
@@ -205,14 +211,16 @@ class Builder:
             if start + len(cells) <= at:
                 continue
             if start > at:
-                whole.append(CellColumns.all_alike(start - at, schema.NOT_RUN, further))
+                whole.append(CellColumns.all_alike(start - at, left_out, further))
             whole.append(cells)
             at = start + len(cells)
         if at < self._rows:
-            whole.append(CellColumns.all_alike(self._rows - at, schema.NOT_RUN, further))
+            whole.append(CellColumns.all_alike(self._rows - at, left_out, further))
         return whole
 
-    def _scattered(self, parts: Sequence[_Part], fields: Mapping[str, pa.DataType]) -> CellColumns:
+    def _scattered(
+        self, parts: Sequence[_Part], fields: Mapping[str, pa.DataType], left_out: str
+    ) -> CellColumns:
         """Parts whose rows lie between each other; a later one has the last word."""
         source = np.full(self._rows, sum(len(cells) for _, cells in parts))
         at = 0
@@ -221,8 +229,8 @@ class Builder:
                 at, at + len(cells)
             )
             at += len(cells)
-        not_run = CellColumns.all_alike(1, schema.NOT_RUN, {})
-        pieces = [*(cells for _, cells in parts), not_run]
+        gap = CellColumns.all_alike(1, left_out, {})
+        pieces = [*(cells for _, cells in parts), gap]
         taken = pa.array(source)
         arrays = {}
         for field, kind in fields.items():

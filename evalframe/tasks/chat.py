@@ -15,6 +15,7 @@ from evalframe.llm.connect import InvalidReplyError, Session, check_whole
 from evalframe.llm.model import Model, as_model
 from evalframe.tasks.task import Task
 
+WHO = "<task>"
 _OWN_ARGS = ("model", "messages", "stream", "n")
 
 
@@ -104,26 +105,34 @@ class ChatTask(Task[..., Any]):
 
     def opened(self, session: Session) -> Callable[..., Any]:
         """The call for one run: takes a condition (always true), the row and the fields."""
-        from evalframe.llm.prompts import FieldError, NullFieldError
-
         session.connect(self.model)
 
-        async def asked(_: Any, row: Any, /, **values: Any) -> str:
-            try:
-                messages = self.prompt.render({**row, **values} if row is not None else values)
-            except (NullFieldError, FieldError) as exc:
-                raise CallError(schema.TEMPLATE, str(exc)) from None
+        async def asked(condition: Any, row: Any, /, **values: Any) -> str:
             answer = await session.ask(
-                "<task>",
+                WHO,
                 self.model,
-                {"messages": messages, **self.inference_args},
-                _text,
+                self.rendered(condition, row, **values),
+                text_in,
                 repetition=current_call().repetition,
                 apart=True,
             )
             return str(answer.value)
 
         return asked
+
+    def rendered(self, _: Any, row: Any, /, **values: Any) -> dict[str, Any]:
+        """The body of the request about one row.
+
+        Raises:
+            CallError: The prompt cannot be rendered.
+        """
+        from evalframe.llm.prompts import FieldError, NullFieldError
+
+        try:
+            messages = self.prompt.render({**row, **values} if row is not None else values)
+        except (NullFieldError, FieldError) as exc:
+            raise CallError(schema.TEMPLATE, str(exc)) from None
+        return {"messages": messages, **self.inference_args}
 
     def __reduce__(self) -> Any:
         """Pickle by its arguments: templates are compiled code."""
@@ -138,7 +147,12 @@ def _made_again(args: tuple[Any, ...], options: dict[str, Any]) -> ChatTask:
     return ChatTask(*args, **options)
 
 
-def _text(reply: ChatReply) -> str:
+def text_in(reply: ChatReply) -> str:
+    """What the model said.
+
+    Raises:
+        InvalidReplyError: Nothing, or not all of it.
+    """
     check_whole(reply)
     if reply.text is None:
         raise InvalidReplyError(schema.PARSE, "the reply is empty", None, ask_again=False)

@@ -330,6 +330,16 @@ assert_type(ef.run_experiment("rows.jsonl", shout, {"same": exact}), pd.DataFram
 assert_type(ef.run_experiment([{"input": "hi"}], task=ask, evaluators=mentions), pd.DataFrame)
 assert_type(frame.pipe(ef.run_experiment, evaluators=[exact], output="answer"), pd.DataFrame)
 assert_type(frame.pipe(ef.run_experiment, evaluators=[exact], only="failed"), pd.DataFrame)
+assert_type(
+    ef.run_experiment(
+        frame, chat, judge, deadline=3600, max_cost=2.5, max_requests=1000, timeout=30.0
+    ),
+    pd.DataFrame,
+)
+assert_type(ef.estimate(frame, chat, [judge], probe=3, cache=Path("replies")), pd.DataFrame)
+assert_type(ef.estimate("rows.jsonl", judge, input="question", repetitions=2), pd.DataFrame)
+ef.estimate(frame, judge, max_cost=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+ef.run_experiment(frame, judge, max_requests="9")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 ef.run_experiment(frame, evaluator=[exact])  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 
 

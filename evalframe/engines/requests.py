@@ -1,0 +1,108 @@
+"""The requests that a run would send, made without sending any.
+
+Asker       a part of a run that asks a model: its rows as requests
+ToBeAsked   one request, and what would be made of its reply
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from evalframe.core.columns import chunked
+from evalframe.core.namespace import OutputSource
+from evalframe.core.records import Cell
+from evalframe.engines.inputs import Inputs
+from evalframe.engines.plan import Call
+from evalframe.evaluators.asking import Judge
+from evalframe.evaluators.preview import question_of
+from evalframe.llm.chat import ChatReply, ChatRequest
+from evalframe.llm.model import Model
+from evalframe.tasks.chat import WHO, ChatTask, text_in
+
+
+class ToBeAsked(NamedTuple):
+    """A request of a run.
+
+    Attributes:
+        terms: Equal where one request answers for several.
+        request: What would be sent.
+        accept: Makes a value of a reply, or raises InvalidReplyError.
+    """
+
+    terms: str
+    request: ChatRequest
+    accept: Callable[[ChatReply], Any]
+
+
+class Asker:
+    """A judge or a ChatTask on the rows of a run."""
+
+    def __init__(self, part: Judge | ChatTask, call: Call) -> None:
+        """Make no request yet.
+
+        Args:
+            part: Who asks.
+            call: What it reads of the data.
+        """
+        self.part = part
+        self.is_task = isinstance(part, ChatTask)
+        self.who: str = WHO if self.is_task else str(part.name)
+        self._reads = call.binding.reads
+        self._rendered = call.caller(part.rendered)
+        self._endpoint = part.model.endpoint()
+        self._requests: dict[Any, Any] = {}
+        self._occurrences: Counter[str] = Counter()
+
+    @property
+    def model(self) -> Model:
+        """The model that is asked."""
+        return self.part.model
+
+    @property
+    def reads_output(self) -> bool:
+        """Whether it reads what a task of the run has yet to make."""
+        return any(isinstance(source, OutputSource) for source in self._reads)
+
+    def requests(self, inputs: Inputs, left_out: Sequence[int]) -> Iterator[ToBeAsked]:
+        """The requests of all rows that are asked about, in their order; few are held at once.
+
+        Args:
+            inputs: The values.
+            left_out: Rows that have no output.
+        """
+        without = frozenset(left_out)
+        for rows in chunked(len(inputs.index)):
+            columns = [inputs.values(source, rows) for source in self._reads]
+            for row in range(rows.start, rows.stop):
+                if row in without:
+                    continue
+                values = [column[row - rows.start] for column in columns]
+                made = self._made(values, row % inputs.repetitions + 1)
+                if made is not None:
+                    yield made
+
+    def _made(self, values: Sequence[Any], repetition: int) -> ToBeAsked | None:
+        found: Any = question_of(self._rendered, values)
+        if isinstance(found, Cell):
+            return None
+        if isinstance(self.part, ChatTask):
+            return self._apart(found, repetition)
+        reading = found.reading
+        if reading not in self._requests:
+            self._requests[reading] = self.part.request(reading)
+        head, rest = self._requests[reading]
+        body = {"messages": [*head, *found.messages], **rest}
+        request = ChatRequest(self._endpoint, body, repetition)
+        # As in a session: judges that would take other replies share none.
+        terms = f"{request.key}|{self.model!r}|{self.part.invalid_retries}"
+        return ToBeAsked(terms, request, functools.partial(self.part.accept, reading))
+
+    def _apart(self, body: dict[str, Any], repetition: int) -> ToBeAsked:
+        """A request of a task: equal rows are asked apart."""
+        key = ChatRequest(self._endpoint, body, repetition).key
+        self._occurrences[key] += 1
+        request = ChatRequest(self._endpoint, body, repetition, self._occurrences[key])
+        return ToBeAsked(request.key, request, text_in)
