@@ -190,7 +190,7 @@ class Experiment:
         frame = self.frame(partial=False)
         self.close()
         self._note_unread()
-        left = left_over(frame, self._due())
+        left = left_over(frame, self._due(), self.builder.stayed, self.options["only"])
         for note in (*self.run.session.notes, *left):
             warnings.warn(note, stacklevel=3)
         return frame

@@ -23,7 +23,7 @@ def explain(frame: pd.DataFrame, evaluator: str) -> pd.Series:
     makes it), `direction`, `threshold`, `score_range`, `started` and `finished` (its newest run,
     ISO 8601), and the counts of cells as in `evalframe.summary`. Of one that asks a model also
     `prompt`, `model` (the one that is asked), `models` (those that answered, by their servers'
-    word), and what its newest run cost as in `evalframe.usage`: `calls`, `cached`, `shared`,
+    word), and what its results have cost as in `evalframe.usage`: `calls`, `cached`, `shared`,
     `reasked`, tokens, and `cost` in dollars.
 
     Texts of more than 20,000 characters (prompts) or 2,000 (parameters) are kept shortened. A

@@ -53,7 +53,7 @@ def kept_details(columns: Iterable[Hashable], options: Mapping[str, Any]) -> tup
 
 
 class _Found(NamedTuple):
-    """The cells of an evaluator; `blank` ones are null in all columns."""
+    """The cells of an evaluator; `blank` ones are null in all columns, or still to come."""
 
     planned: PlannedEvaluator
     cells: CellColumns
@@ -213,12 +213,13 @@ class Earlier:
         blank = np.ones(self._rows, bool)
         for array in cells.arrays.values():
             blank &= _null(array)
+        blank |= _where(cells.errors, schema.PENDING.__contains__)
         if self._only == FAILED:
             orphaned = _where(cells.errors, _is_task_failed)
             todo = _where(cells.errors, schema.is_failure) | orphaned
             self._check_outputs(planned.name, orphaned & self._without_output)
         else:
-            todo = blank | _where(cells.errors, schema.PENDING.__contains__)
+            todo = blank
         todo = (todo & ~self._without_output) | self._new_outputs
         return _Found(planned, cells, blank, todo)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import threading
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +33,11 @@ _Part = tuple[Rows, CellColumns]
 
 
 class Builder:
-    """Collects the cells of a run."""
+    """Collects the cells of a run.
+
+    Attributes:
+        stayed: Why so many cells that were to be made anew are still those of before.
+    """
 
     def __init__(
         self,
@@ -64,6 +69,7 @@ class Builder:
         # A pump that a user's call still holds may go on while the frame is made without it.
         self._lock = threading.RLock()
         self._made: dict[str, Any] = {}
+        self.stayed: Counter[str] = Counter()
 
     def keep(
         self,
@@ -72,7 +78,7 @@ class Builder:
         cells: CellColumns,
         todo: np.ndarray[Any, Any],
     ) -> None:
-        """Cells that are there already; they stay until they are made anew.
+        """Cells that are there already; they stay until the run has come to make them anew.
 
         Args:
             place: Whose they are.
@@ -140,6 +146,7 @@ class Builder:
             made: dict[str, Any] = {}
             for start in list(self._open[place]):
                 self._flush(place, start)
+            self._put_back(place, left_out)
             fields = {**schema.FIELDS, **further, **(schema.DETAILS if self._details else {})}
             marks = self._marks(place)
             whole = self._whole(place, fields, left_out)
@@ -154,6 +161,27 @@ class Builder:
                 made[schema.column(name, schema.FINGERPRINT)] = backed(marks)
             self._made |= made
         return self._made
+
+    def _put_back(self, place: int, left_out: str) -> None:
+        """Let kept cells stay where nothing was made that could take their place."""
+        kept, todo = self._kept[place], self._todo[place]
+        if kept is None or todo is None:
+            return
+        held = np.zeros(self._rows, dtype=bool)
+        held[kept[0]] = todo[kept[0]]
+        unseen, parts = held.copy(), list[_Part]()
+        for rows, cells in self._parts[place]:
+            numbers, texts = np.asarray(rows), cells.errors.to_numpy(zero_copy_only=False)
+            back = held[numbers] & np.fromiter((x in schema.PENDING for x in texts), bool)
+            unseen[numbers] = False
+            self.stayed.update(texts[back])
+            fresh = np.flatnonzero(~back)
+            if len(fresh) == len(cells):
+                parts.append((rows, cells))
+            elif len(fresh):
+                parts.append((numbers[fresh], cells.take(pa.array(fresh))))
+        self._parts[place] = parts
+        self.stayed[left_out] += int(unseen.sum())
 
     def _marks(self, place: int) -> pa.Array | None:
         """The fingerprints of all rows: those of cells that were kept, and of those made now."""

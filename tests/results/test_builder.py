@@ -401,3 +401,32 @@ def test_an_update_changes_nothing_of_the_callers(new):
     pd.testing.assert_frame_equal(given_frame, before)
     assert given_frame.attrs == {"note": ["mine"]}
     assert list(found.columns) == list(before.columns)
+
+
+def test_gaps_say_why_they_were_left_and_kept_cells_stay():
+    """A cell that was to be made anew, and was put off, is that of before, and is counted."""
+    builder = Builder([("a", {})], 6, details=False)
+    todo = np.array([False, True, True, True, True, True])
+    builder.keep(0, np.arange(4), cells_of(0, 1, 2, 3), todo)
+    builder.put(0, 1, cell(1_001), None)
+    builder.put(0, 2, Cell(error="skipped: budget"), None)
+    builder.put(0, 4, Cell(error="skipped: budget"), None)
+
+    found = cells_in(builder.columns("skipped: deadline"))
+
+    left = [Cell(error="skipped: budget"), Cell(error="skipped: deadline")]
+    assert found == [*map(cell, [0, 1_001, 2, 3]), *left]
+    assert builder.stayed == {"skipped: budget": 1, "skipped: deadline": 1}
+
+
+def test_a_cell_that_was_put_off_leaves_the_fingerprint_of_the_one_that_stays():
+    """It is of what the kept cell was made of, not of what would be made today."""
+    builder = Builder(
+        [("a", {})], 2, details=False, fingerprints=lambda _, rows: ["new"] * len(rows)
+    )
+    old = {**cells_of(0, 1).arrays, "fingerprint": pa.array(["x", "y"], pa.large_string())}
+    builder.keep(0, np.arange(2), CellColumns(old), np.array([True, True]))
+    builder.put(0, 0, cell(7), None)
+    builder.put(0, 1, Cell(error="skipped: budget"), None)
+
+    assert pa.array(builder.columns()["eval.a.fingerprint"]).to_pylist() == ["new", "y"]
