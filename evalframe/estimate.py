@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -236,7 +236,7 @@ class _Planned(NamedTuple):
     lines: list[_Line]
     embedding: list[dict[str, Any]]
     inputs: Inputs
-    left_out: Sequence[int]
+    left_out: Collection[int]
 
 
 def _planned(

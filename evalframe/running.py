@@ -110,11 +110,11 @@ class Experiment:
         self.given = preparation.evaluators(evaluators)
         if options["max_cost"] is not None:
             preparation.prices(planned_task, self.given)
-        failed_rows = rows_without_output(self.dataset, names, options["repetitions"])
+        no_output = rows_without_output(self.dataset, names, options["repetitions"])
         earlier = None
         if is_only(options["only"]):
             row_columns, keeps = names.row_columns, (self.details, self.marks)
-            earlier = Earlier(self.dataset, row_columns, failed_rows, options["only"], keeps)
+            earlier = Earlier(self.dataset, row_columns, no_output, options["only"], keeps)
             preparation.earlier(earlier, planned_task, self.given)
         elif options["only"] is None:
             repeated = options["repetitions"] != 1
@@ -127,7 +127,7 @@ class Experiment:
             self.prior = earlier.prior(self.codes)
         plan = Plan(
             rows=len(self.dataset) * options["repetitions"],
-            failed_rows=failed_rows,
+            no_output=no_output,
             task=self.prior.task(planned_task),
             evaluators=self.prior.evaluators(self.given),
             concurrency=options["concurrency"],

@@ -260,3 +260,20 @@ def test_a_vectorized_evaluator_that_a_deadline_kept_out_leaves_what_is_there(se
     pd.testing.assert_frame_equal(part, before)
     whole = ef.run_experiment(part, evaluators=[mended], only="failed")
     assert whole["eval.e.score"].tolist() == [0.5, 1.0, 0.5]
+
+
+def test_rows_whose_output_was_left_have_not_failed_in_a_later_run_without_the_task(serve):
+    """A new evaluator leaves them out for the same reason, and that is no news."""
+    server = serve(answer)
+    rows, parts = with_task(server)
+    with pytest.warns(UserWarning, match="were left"):
+        part = ef.run_experiment(rows, parts["task"], max_requests=5, concurrency=1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        both = ef.run_experiment(part, evaluators={"new": size}, only="missing")
+
+    assert errors(both, "new") == [None] * 5 + [BUDGET] * 3
+    assert both.evals.summary()[["n", "n_task_failed", "n_skipped"]].iloc[0].tolist() == [8, 0, 3]
+    whole = ef.run_experiment(both, parts["task"], {"new": size}, only="missing")
+    assert errors(whole, "new") == [None] * 8

@@ -13,7 +13,7 @@ With a task, each row that has no output gets one, and all its cells are made an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,7 +72,7 @@ class Earlier:
         self,
         dataset: Dataset,
         row_columns: Sequence[Hashable],
-        failed_rows: Sequence[int],
+        no_output: Collection[int],
         only: str,
         keeps: tuple[bool, bool],
     ) -> None:
@@ -81,7 +81,7 @@ class Earlier:
         Args:
             dataset: The frame.
             row_columns: The columns of its dataset row.
-            failed_rows: Rows whose task failed, in a run without a task.
+            no_output: Rows that have none, in a run without a task.
             only: One of `ONLY`.
             keeps: Whether the run keeps latencies, and whether fingerprints.
         """
@@ -96,7 +96,7 @@ class Earlier:
             name: kind for fields, kept in kinds if kept for name, kind in fields.items()
         }
         self._without_output = np.zeros(self._rows, bool)
-        self._without_output[list(failed_rows)] = True
+        self._without_output[list(no_output)] = True
         self._new_outputs = np.zeros(self._rows, bool)
         self._found: list[_Found] = []
         self._outputs: KeptOutputs | None = None

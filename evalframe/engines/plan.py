@@ -86,7 +86,7 @@ class Plan:
 
     Attributes:
         rows: Rows of the result, repetitions included.
-        failed_rows: Rows whose task failed in an earlier run.
+        no_output: Rows that got no output in earlier runs -> the error of their task.
         concurrency: Most task and async calls at once.
         timeout: Seconds for one cell or task call, None for no limit.
         stop_at_failure: Whether the first failure ends the run.
@@ -100,7 +100,7 @@ class Plan:
     """
 
     rows: int
-    failed_rows: tuple[int, ...]
+    no_output: Mapping[int, str]
     task: PlannedTask | None
     evaluators: tuple[PlannedEvaluator, ...]
     concurrency: int
@@ -134,7 +134,7 @@ class Plan:
         for place in places:
             todo = self.evaluators[place].todo
             chosen |= True if todo is None else todo
-        chosen[list(self.failed_rows)] = False
+        chosen[list(self.no_output)] = False
         return chosen
 
     def task_runs(self, row: int) -> bool:

@@ -105,8 +105,8 @@ class Pump:
         """
         at_once = self.plan.ready_rows(self._by_row)
         ready = deque[Rows]([at_once] if len(at_once) else ())
-        for row in self.plan.failed_rows:
-            self._leave_out(row)
+        for row, error in self.plan.no_output.items():
+            self._leave_out(row, error)
         driving = has_driver
         reader = RowReader(self.inputs)
         while ready or driving:
@@ -167,17 +167,17 @@ class Pump:
         if message.error is None:
             return True
         self.task_errors[message.row] = message.error
-        failed = schema.is_failure(message.error)
-        # Where the task was skipped nothing has failed, and its cells are skipped as well.
-        self._leave_out(message.row, TASK_FAILED if failed else message.error)
-        if failed and self.plan.stop_at_failure and may_stop:
+        self._leave_out(message.row, message.error)
+        if schema.is_failure(message.error) and self.plan.stop_at_failure and may_stop:
             what = f"The task, row {message.row}: {message.error}"
             raise message.failure or CellError(what)
         return False
 
-    def _leave_out(self, row: int, error: str = TASK_FAILED) -> None:
+    def _leave_out(self, row: int, task_error: str) -> None:
         """The cells of a row that has no output; those that are there already say why."""
         self._left_out.append(row)
+        # Where the task was not run nothing has failed, and its cells are skipped as well.
+        error = task_error if task_error in schema.PENDING else TASK_FAILED
         for place_ in self.plan.running(range(len(self.plan.evaluators)), row):
             self._put(place_, row, Cell(error=error))
 

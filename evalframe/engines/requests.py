@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from evalframe.core.columns import chunked
@@ -66,7 +66,7 @@ class Asker:
         """Whether it reads what a task of the run has yet to make."""
         return any(isinstance(source, OutputSource) for source in self._reads)
 
-    def requests(self, inputs: Inputs, left_out: Sequence[int]) -> Iterator[ToBeAsked]:
+    def requests(self, inputs: Inputs, left_out: Collection[int]) -> Iterator[ToBeAsked]:
         """The requests of all rows that are asked about, in their order; few are held at once.
 
         Args:

@@ -72,23 +72,29 @@ def missing_columns(names: Namespace) -> ColumnNotFoundError | None:
     return None
 
 
-def rows_without_output(dataset: Dataset, names: Namespace, repetitions: int) -> tuple[int, ...]:
-    """Rows of the run whose task failed in an earlier one, and which got no output since.
+def rows_without_output(dataset: Dataset, names: Namespace, repetitions: int) -> dict[int, str]:
+    """Rows of the run that got no output in earlier ones -> the error of their task.
 
     They are left out by all evaluators, as in the run of the task, if the column `output` is
     what plays the role of the output.
     """
     if names.has_task or schema.TASK_ERROR not in names.columns:
-        return ()
+        return {}
     try:
         source = names.resolve(schema.OUTPUT)
     except BindingError:
-        return ()
+        return {}
     if source != ColumnSource(schema.OUTPUT) or schema.OUTPUT not in names.columns:
-        return ()
-    failed = dataset.column(schema.TASK_ERROR).series.notna().to_numpy()
+        return {}
+    errors = dataset.column(schema.TASK_ERROR).series
     empty = dataset.column(schema.OUTPUT).series.isna().to_numpy()
-    return tuple(int(row) for row in np.flatnonzero(np.repeat(failed & empty, repetitions)))
+    rows = np.flatnonzero(errors.notna().to_numpy() & empty)
+    texts = dict(zip(rows.tolist(), map(str, errors.iloc[rows]), strict=True))
+    return {
+        row * repetitions + repetition: text
+        for row, text in texts.items()
+        for repetition in range(repetitions)
+    }
 
 
 def repetition_numbers(dataset: Dataset) -> list[int] | None:
