@@ -65,9 +65,9 @@ class BertScore(Embedded):
     the two texts have no piece in common. Nulls, blank texts and failed embeddings are as in
     `SemanticSimilarity`.
 
-    Extras: `precision`, `recall`, and `missing`: [start, end) character positions of the
-    reference's pieces whose best cosine is below `presence_threshold`. The explanation names
-    them, and which reference of a list it is.
+    Extras: `precision`, `recall`, `f1` (the score again), and `missing`: [start, end) character
+    positions of the reference's pieces whose best cosine is below `presence_threshold`. The
+    explanation names them, and which reference of a list it is.
 
     Args:
         embedder: As for `SemanticSimilarity`.
@@ -94,7 +94,12 @@ class BertScore(Embedded):
 
     source: ClassVar[str] = "[Zhang et al. 2020](https://arxiv.org/abs/1904.09675)"
     gives: ClassVar[tuple[str, ...]] = (schema.SCORE, schema.EXPLANATION)
-    extras: ClassVar[Mapping[str, Any]] = {"precision": float, "recall": float, "missing": "json"}
+    extras: ClassVar[Mapping[str, Any]] = {
+        "precision": float,
+        "recall": float,
+        "f1": float,
+        "missing": "json",
+    }
 
     def __init__(
         self,
@@ -174,7 +179,7 @@ class BertScore(Embedded):
         return Cell(
             score=best.f1,
             explanation=_explained(best, pair, place),
-            extras=(best.precision, best.recall, json_of("extra 'missing'", best.missing)),
+            extras=(best.precision, best.recall, best.f1, json_of("extra 'missing'", best.missing)),
         )
 
     def _match(self, output: _Side, reference: _Side, spans: Spans) -> _Match:

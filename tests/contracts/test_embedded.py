@@ -18,7 +18,7 @@ from evalframe.testing import ChatServer, embeddings
 
 FIELDS = ["label", "score", "explanation", "metadata", "error"]
 TEXT, NUMBER = pd.StringDtype("pyarrow"), pd.ArrowDtype(pa.float64())
-TYPES = {"cosine": NUMBER, "precision": NUMBER, "recall": NUMBER, "missing": TEXT}
+TYPES = {"cosine": NUMBER, "precision": NUMBER, "recall": NUMBER, "f1": NUMBER, "missing": TEXT}
 
 
 def letters(texts):
