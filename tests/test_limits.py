@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import evalframe as ef
-from evalframe.testing import embeddings, error, garbage, label, reply
+from evalframe.testing import embeddings, error, garbage, hang_up, label, reply, torn
 
 BUDGET = "skipped: budget"
 DEADLINE = "skipped: deadline"
@@ -70,7 +70,7 @@ BOTH_WAYS = pytest.mark.parametrize(
 
 def left(reason, cells):
     """The warning that so many cells are left."""
-    return pytest.warns(UserWarning, match=rf"{reason}.*: {cells} were left .*only='missing'")
+    return pytest.warns(UserWarning, match=rf"{reason}.*: {cells} w(as|ere) left .*only='missing'")
 
 
 @BOTH_WAYS
@@ -216,6 +216,32 @@ def test_no_more_money_is_spent_than_max_cost(serve, concurrency):
 
     assert server.calls == 5
     assert scored.evals.usage()["cost"].tolist() == [pytest.approx(100e-6)]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(error(400), id="400"),
+        pytest.param(error(429, headers={"Retry-After": "0.01"}), id="429"),
+        pytest.param(error(500), id="500"),
+        pytest.param(hang_up(), id="hang-up"),
+        pytest.param(torn(), id="torn"),
+        pytest.param(garbage(), id="garbage"),
+    ],
+)
+def test_max_cost_is_not_passed_by_more_for_what_failed_first(serve, failure):
+    """Until an answer has told what one costs, the server has one request at a time."""
+    usage = {"prompt_tokens": 100, "completion_tokens": 0}
+    server = serve([*[failure] * 10, *[label("yes", usage=usage, delay=0.1)] * 20])
+    judge = judge_of(server, price={"input": 1000.0, "output": 1.0})
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scored = ef.run_experiment(rows(30), evaluators=[judge], max_cost=0.1)
+
+    # The first answer uses the money up.
+    assert (server.calls, server.most_in_flight) == (11, 1)
+    assert scored.evals.usage()["cost"].tolist() == [pytest.approx(0.1)]
 
 
 def test_a_server_without_counts_ends_a_run_with_max_cost(serve):

@@ -176,7 +176,7 @@ def test_failed_tasks_need_the_task():
     )
     seen = nothing_seen()
 
-    with pytest.raises(ef.ExperimentError, match="1 cells of 'plain' failed with the task"):
+    with pytest.raises(ef.ExperimentError, match="1 cell of 'plain' failed with the task"):
         ef.run_experiment(scored, evaluators=evaluators(seen), only="failed")
     assert seen == nothing_seen()
 

@@ -9,6 +9,9 @@ import numpy as np
 import pandas as pd
 
 from evalframe.core import schema
+from evalframe.core.errors import counted
+
+_MISSING, _STALE, _ALL = "missing", "stale", "all"
 
 _ENDS = {
     schema.BUDGET: "max_cost= or max_requests= was reached",
@@ -29,31 +32,38 @@ def left_over(
         due: Error columns of the evaluators, and of the task, that ran -> for each row whether
             the run was to make it. What an earlier run left is no news.
         stayed: Reason -> cells that were to be made anew and are those of before.
-        only: The word of a run that added to the results of others.
+        only: The word of the run; None if it made everything.
     """
     notes = []
     for error, reason in _ENDS.items():
         counts = {name: _count(frame[name], error, rows) for name, rows in due.items()}
         outputs = counts.pop(schema.TASK_ERROR, 0)
         cells, as_before = sum(counts.values()), stayed.get(error, 0)
-        left = [_counted(cells, "cell")] if cells else []
-        left += [_counted(outputs, "task output")] if outputs else []
-        parts = [f"{' and '.join(left)} were left ({error!r})"] if left else []
-        parts += [f"{_counted(as_before, 'cell')} stayed as before"] if as_before else []
-        again = ["only='missing'"] if left else []
-        again += [f"only={only!r}"] if as_before else []
+        left = [counted(cells, "cell")] if cells else []
+        left += [counted(outputs, "task output")] if outputs else []
+        verb = "was" if cells + outputs == 1 else "were"
+        parts = [f"{' and '.join(left)} {verb} left ({error!r})"] if left else []
+        parts += [f"{counted(as_before, 'cell')} stayed as before"] if as_before else []
         if parts:
-            notes.append(
-                f"{reason}: {', and '.join(parts)}. To go on, run the result again with "
-                f"{' and with '.join(again)}."
-            )
+            way = _way_on(only, left=bool(left), as_before=bool(as_before))
+            notes.append(f"{reason}: {', and '.join(parts)}. {way}")
     return notes
+
+
+def _way_on(only: str | None, *, left: bool, as_before: bool) -> str:
+    """How to have the rest made, and no more than the rest where there is a word for it."""
+    if not as_before:
+        return "To go on, run the result again with only='missing'."
+    if only in (None, _ALL):
+        # Nothing marks a verdict of before among those that were made anew.
+        missing = "To go on, run the result again with only='missing'. " if left else ""
+        return f"{missing}To replace what stayed, only='all' makes all cells anew once more."
+    # What is missing is stale too.
+    words = [_MISSING] if left and only != _STALE else []
+    words += [only] if only not in words else []
+    return f"To go on, run the result again with {' and with '.join(f'only={w!r}' for w in words)}."
 
 
 def _count(errors: pd.Series, error: str, rows: np.ndarray[Any, Any]) -> int:
     hits = (errors == error).to_numpy(dtype=bool, na_value=False)
     return int((hits & rows).sum())
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

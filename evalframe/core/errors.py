@@ -203,3 +203,8 @@ def listed(names: Iterable[Hashable]) -> str:
     more = len(shown) - _SHOWN_COLUMNS
     tail = f" and {more} more" if more > 0 else ""
     return ", ".join(shown[:_SHOWN_COLUMNS]) + tail
+
+
+def counted(count: int, what: str) -> str:
+    """A number and what it counts, for a message: "1 cell", "1,200 cells"."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

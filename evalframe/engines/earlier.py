@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from evalframe.core import schema
 from evalframe.core.cells import CellColumns
-from evalframe.core.errors import UnsupportedValueError, listed
+from evalframe.core.errors import UnsupportedValueError, counted, listed
 from evalframe.data.dataset import Dataset
 from evalframe.engines.cell_fingerprints import cell_fingerprints
 from evalframe.engines.inputs import Inputs
@@ -235,9 +235,9 @@ class Earlier:
     def _check_outputs(self, name: str, lost: Mask) -> None:
         if lost.any():
             self.problems.append(
-                f"{int(lost.sum())} cells of {name!r} failed with the task that was to make their "
-                "output, and no task is given to make it now. Give the task as well, or use "
-                "only='missing', which leaves these cells as they are."
+                f"{counted(int(lost.sum()), 'cell')} of {name!r} failed with the task that was to "
+                "make the output, and no task is given to make it now. Give the task as well, or "
+                "use only='missing', which leaves what failed as it is."
             )
 
     def _judged(self) -> Mask:

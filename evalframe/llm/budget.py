@@ -40,10 +40,9 @@ class BudgetError(ChatError):
 
 @dataclass(slots=True)
 class _Calls:
-    """Of one model: calls in flight, those that ended in no answer, the dearest answer."""
+    """Of one model: calls in flight, and the dearest answer."""
 
     in_flight: int = 0
-    unanswered: int = 0
     dearest: float | None = None
 
 
@@ -53,7 +52,7 @@ class Budget:
     For money, a request is sent only if what was spent, what the calls in flight may cost and
     what it may cost itself fit together. A call may cost as much as the dearest answer of its
     model so far, and at least its prompt by its length. Until a model has answered, its calls
-    go one at a time, and one more for each that ended in no answer.
+    go one at a time: those that fail tell nothing of what an answer costs.
 
     Attributes:
         closed: The error of the cells of requests that are refused, once all are.
@@ -127,7 +126,7 @@ class Budget:
     def _room(self, model: Model, prompt_tokens: int, most: float) -> float | None:
         """The dollars to hold for a call; None if that is known when another call has ended."""
         calls = self._calls[model]
-        if calls.dearest is None and calls.in_flight > calls.unanswered:
+        if calls.dearest is None and calls.in_flight:
             return None
         may_cost = max(calls.dearest or 0.0, model.cost(prompt_tokens, 0, 0) or 0.0)
         if self.spent + self._held + may_cost <= most * _ROUNDING:
@@ -156,7 +155,6 @@ class Budget:
 
     def failed(self, model: Model, held: float, *, may_cost: bool) -> None:
         """A call ended without an answer; whether it may be charged for all the same."""
-        self._calls[model].unanswered += 1
         self._settle(model, held, held if may_cost else 0.0)
 
     def unsent(self, model: Model, held: float) -> None:

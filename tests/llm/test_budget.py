@@ -103,13 +103,23 @@ def test_calls_wait_for_the_first_answer_and_then_go_together():
     assert client.sent == 2
 
 
-def test_a_server_that_fails_is_not_asked_one_by_one():
-    """Each call without an answer lets one more go beside it."""
-    failing = [ChatError("server_error", "no")] * 9
-    client, _ = asked(Budget(max_cost=1.0), failing, at_once=8)
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(ChatError("server_error", "no"), id="failed"),
+        pytest.param(ChatError("timeout", "no"), id="timed-out"),
+        pytest.param(BudgetError("skipped: deadline"), id="unsent"),
+        pytest.param(asyncio.CancelledError(), id="cut-off"),
+    ],
+)
+def test_failures_let_no_further_call_of_unknown_cost_out(failure):
+    """However many there were, the first answer is waited for; then calls go together."""
+    alone, _ = asked(Budget(max_cost=1.0), [failure] * 9, at_once=8)
+    assert (alone.sent, alone.most) == (9, 1)
 
-    assert client.sent == 9
-    assert client.most > 1
+    answered, _ = asked(Budget(max_cost=1.0), [*[failure] * 9, *[20] * 9], at_once=8)
+    assert answered.sent == 18
+    assert answered.most > 1
 
 
 @pytest.mark.parametrize(
