@@ -174,7 +174,12 @@ class Experiment:
             info,
             self.facts,
             self.base.attrs,
-            continued=self.prior.continued(info.usage, self.facts),
+            continued=self.prior.continued(
+                info.usage,
+                self.facts,
+                self.builder.staying,
+                outputs_stayed=self.run.stayed.total() > 0,
+            ),
             untouched=self.facts.keys() - made,
         )
 
@@ -190,7 +195,8 @@ class Experiment:
         frame = self.frame(partial=False)
         self.close()
         self._note_unread()
-        left = left_over(frame, self._due(), self.builder.stayed, self.options["only"])
+        stayed = {"cell": self.builder.stayed, "task output": self.run.stayed}
+        left = left_over(frame, self._due(), stayed, self.options["only"])
         for note in (*self.run.session.notes, *left):
             warnings.warn(note, stacklevel=3)
         return frame
