@@ -110,9 +110,10 @@ class Experiment:
         self.given = preparation.evaluators(evaluators)
         if options["max_cost"] is not None:
             preparation.prices(planned_task, self.given)
-        no_output = rows_without_output(self.dataset, names, options["repetitions"])
+        adds = is_only(options["only"])
+        no_output = rows_without_output(self.dataset, names, options["repetitions"], adds=adds)
         earlier = None
-        if is_only(options["only"]):
+        if adds:
             row_columns, keeps = names.row_columns, (self.details, self.marks)
             earlier = Earlier(self.dataset, row_columns, no_output, options["only"], keeps)
             preparation.earlier(earlier, planned_task, self.given)

@@ -138,7 +138,9 @@ class Earlier:
             return
         try:
             values = self._column(schema.OUTPUT).values(slice(None))
-            todo = self._without_outputs(values)
+            # Also where null is what the task gave, which nothing tells from one that never ran.
+            todo = np.fromiter((value is None for value in values), bool, self._rows)
+            todo |= ~_null(self._task_errors())
             kept = [
                 None if todo[row] else _checked(value, planned.task.output, row)
                 for row, value in enumerate(values)
@@ -171,15 +173,6 @@ class Earlier:
         if schema.TASK_ERROR not in self._columns:
             return pa.nulls(self._rows, schema.TEXT)
         return self._array(schema.TASK_ERROR, schema.TEXT)
-
-    def _without_outputs(self, values: list[Any]) -> Mask:
-        """Rows whose output is to be made."""
-        # A null may be what the task gave: then some evaluator has seen it.
-        null = np.fromiter((value is None for value in values), bool, self._rows)
-        todo = null & ~self._judged() if null.any() else null
-        if schema.TASK_ERROR in self._columns:
-            todo = todo | ~_null(self._array(schema.TASK_ERROR, schema.TEXT))
-        return todo
 
     def add_others(self, given: Sequence[str]) -> None:
         """Results of evaluators that do not run must not be of outputs that go."""
@@ -273,13 +266,6 @@ class Earlier:
                 "output, and no task is given to make it now. Give the task as well, or use "
                 "only='missing', which leaves these cells as they are."
             )
-
-    def _judged(self) -> Mask:
-        """Rows on which some evaluator has a result."""
-        judged = np.zeros(self._rows, bool)
-        for name in schema.evaluators_in(self._columns):
-            judged |= self._verdicts(name)
-        return judged
 
     def _verdicts(self, name: str) -> Mask:
         """Rows on which an evaluator has been run, whatever came of it."""
