@@ -19,7 +19,7 @@ from evalframe.analysis.failures import failure_lines
 from evalframe.analysis.left_over import left_over
 from evalframe.core import schema
 from evalframe.core.namespace import Namespace
-from evalframe.core.run_info import RunInfo, mapping_for_attrs
+from evalframe.core.run_info import RunInfo, mapping_for_attrs, remembered
 from evalframe.data.dataset import Dataset
 from evalframe.engines.cell_fingerprints import Fingerprints
 from evalframe.engines.earlier import Earlier, is_only, kept_details
@@ -170,13 +170,16 @@ class Experiment:
             usage=self._usage(),
         )
         made = {planned.name for planned in self.plan.evaluators}
+        old = remembered(self.base.attrs)
+        # A task may spend nothing more, as after its deadline, and its outputs have cost something.
+        spenders = info.usage.keys() | (old.usage.keys() - old.evaluators.keys())
         remember(
             frame,
             info,
             self.facts,
             self.base.attrs,
             continued=self.prior.continued(
-                info.usage,
+                spenders,
                 self.facts,
                 self.builder.staying,
                 outputs_stayed=self.run.stayed.total() > 0,

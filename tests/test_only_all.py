@@ -198,3 +198,20 @@ def test_outputs_of_another_type_go_with_their_cells():
 
     assert listed(part, "output") == [None, None]
     assert listed(part, "eval.even.error") == ["skipped: deadline"] * 2
+
+
+@pytest.mark.parametrize("only", ["missing", "all"])
+def test_what_outputs_that_stay_have_cost_is_kept_where_nothing_more_is_spent(serve, only):
+    """The time was over before the first request; the outputs of before are still there."""
+    rows = pd.DataFrame({"input": ["a", "b"]})
+    old = ef.run_experiment(rows, **with_task(serve(answer("old"))))
+    more = pd.concat([old, pd.DataFrame({"input": ["c"]})], ignore_index=True)
+    more.attrs = old.attrs
+
+    with pytest.warns(UserWarning, match="the deadline= passed"):
+        part = ef.run_experiment(
+            more, **with_task(serve(answer("new"))), only=only, deadline=NO_TIME
+        )
+
+    assert listed(part, "output") == ["old a", "old b", None]
+    assert remembered(part.attrs).usage == remembered(old.attrs).usage
