@@ -276,7 +276,9 @@ def _planned(
         if isinstance(part, Embedded) and (model := part.embedder.served) is not None
     ]
     inputs = Inputs(dataset.column, names.row_columns, pd.RangeIndex(rows), times)
-    return _Planned(lines, embedding, inputs, rows_without_output(dataset, names, times))
+    return _Planned(
+        lines, embedding, inputs, rows_without_output(dataset, names, times, adds=False)
+    )
 
 
 def _count(

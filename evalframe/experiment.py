@@ -64,7 +64,9 @@ def run_experiment(
             (those not run), "failed" (and those whose task failed), "stale" (those whose
             fingerprint is not what it would be today; missing ones, too), or "all". The other
             cells, and other evaluators' columns, stay as they are, all in their places. A task
-            makes the outputs that are not there, and all cells of their rows are run again.
+            makes the outputs that are not there (null, also where it returned None), and all
+            cells of their rows are run again. What a run that is cut short does not come to
+            stays as it was, also with "all". Not together with `dry_run`.
         overwrite: Replace the results of evaluators of the same name, and `output`.
         repetitions: How often each row is run; a row's repetitions stand together.
         dry_run: True: the first 10 rows only; a number: the first so many.

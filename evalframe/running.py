@@ -19,7 +19,7 @@ from evalframe.analysis.failures import failure_lines
 from evalframe.analysis.left_over import left_over
 from evalframe.core import schema
 from evalframe.core.namespace import Namespace
-from evalframe.core.run_info import RunInfo, mapping_for_attrs
+from evalframe.core.run_info import RunInfo, mapping_for_attrs, remembered
 from evalframe.data.dataset import Dataset
 from evalframe.engines.cell_fingerprints import Fingerprints
 from evalframe.engines.earlier import Earlier, is_only, kept_details
@@ -110,9 +110,10 @@ class Experiment:
         self.given = preparation.evaluators(evaluators)
         if options["max_cost"] is not None:
             preparation.prices(planned_task, self.given)
-        no_output = rows_without_output(self.dataset, names, options["repetitions"])
+        adds = is_only(options["only"])
+        no_output = rows_without_output(self.dataset, names, options["repetitions"], adds=adds)
         earlier = None
-        if is_only(options["only"]):
+        if adds:
             row_columns, keeps = names.row_columns, (self.details, self.marks)
             earlier = Earlier(self.dataset, row_columns, no_output, options["only"], keeps)
             preparation.earlier(earlier, planned_task, self.given)
@@ -169,12 +170,20 @@ class Experiment:
             usage=self._usage(),
         )
         made = {planned.name for planned in self.plan.evaluators}
+        old = remembered(self.base.attrs)
+        # A task may spend nothing more, as after its deadline, and its outputs have cost something.
+        spenders = info.usage.keys() | (old.usage.keys() - old.evaluators.keys())
         remember(
             frame,
             info,
             self.facts,
             self.base.attrs,
-            continued=self.prior.continued(info.usage, self.facts),
+            continued=self.prior.continued(
+                spenders,
+                self.facts,
+                self.builder.staying,
+                outputs_stayed=self.run.stayed.total() > 0,
+            ),
             untouched=self.facts.keys() - made,
         )
 
@@ -190,7 +199,8 @@ class Experiment:
         frame = self.frame(partial=False)
         self.close()
         self._note_unread()
-        left = left_over(frame, self._due(), self.builder.stayed, self.options["only"])
+        stayed = {"cell": self.builder.stayed, "task output": self.run.stayed}
+        left = left_over(frame, self._due(), stayed, self.options["only"])
         for note in (*self.run.session.notes, *left):
             warnings.warn(note, stacklevel=3)
         return frame

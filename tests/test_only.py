@@ -472,17 +472,17 @@ def test_details_that_are_new_stand_beside_the_results_they_belong_to():
     assert mended["eval.e.latency_s"].isna().tolist() == [True, False, True]
 
 
-def test_a_dry_run_is_of_the_first_rows_and_of_their_open_cells():
-    """The frame is as long as without only=."""
+@pytest.mark.parametrize("only", ["missing", "failed", "stale", "all"])
+@pytest.mark.parametrize("dry_run", [True, 3])
+def test_a_dry_run_that_would_drop_the_results_of_other_rows_is_refused(only, dry_run):
+    """Before anything is called: the result would be the first rows alone."""
     scored = ef.run_experiment(numbered(6), evaluators=[in_the_thread(Recorder(1, 4))])
     recorder = Recorder()
 
-    tried = ef.run_experiment(
-        scored, evaluators=[in_the_thread(recorder)], only="failed", dry_run=3
-    )
+    with pytest.raises(ef.ExperimentError, match="dry_run= gives the first rows alone"):
+        ef.run_experiment(scored, evaluators=[in_the_thread(recorder)], only=only, dry_run=dry_run)
 
-    assert len(tried) == 3
-    assert recorder.seen == [1]
+    assert recorder.seen == []
 
 
 @BOTH_WAYS

@@ -57,8 +57,8 @@ def explain(frame: pd.DataFrame, evaluator: str) -> pd.Series:
         facts |= _known(run.evaluators[evaluator])
     spent = usage(frame)
     facts |= _first(spent[spent["evaluator"] == evaluator].drop(columns="evaluator"))
-    columns = [schema.column(evaluator, field) for field in schema.FIELDS]
-    cells = summary(frame[[name for name in columns if name in frame]])
+    own = [name for name in frame if (schema.parse(name) or ("",))[0] == evaluator]
+    cells = summary(frame[own])
     facts |= _first(cells[list(_COUNTED)])
     return pd.Series(facts, dtype=object, name=evaluator)
 

@@ -22,7 +22,7 @@ _ENDS = {
 def left_over(
     frame: pd.DataFrame,
     due: Mapping[str, np.ndarray[Any, Any]],
-    stayed: Mapping[str, int],
+    stayed: Mapping[str, Mapping[str, int]],
     only: str | None,
 ) -> list[str]:
     """What to tell the user: a text for each of the two ends that left something.
@@ -31,19 +31,20 @@ def left_over(
         frame: The frame of a run.
         due: Error columns of the evaluators, and of the task, that ran -> for each row whether
             the run was to make it. What an earlier run left is no news.
-        stayed: Reason -> cells that were to be made anew and are those of before.
+        stayed: What -> reason -> how many of it were to be made anew and are those of before.
         only: The word of the run; None if it made everything.
     """
     notes = []
     for error, reason in _ENDS.items():
         counts = {name: _count(frame[name], error, rows) for name, rows in due.items()}
         outputs = counts.pop(schema.TASK_ERROR, 0)
-        cells, as_before = sum(counts.values()), stayed.get(error, 0)
+        cells = sum(counts.values())
+        as_before = [counted(why[error], what) for what, why in stayed.items() if why.get(error)]
         left = [counted(cells, "cell")] if cells else []
         left += [counted(outputs, "task output")] if outputs else []
         verb = "was" if cells + outputs == 1 else "were"
         parts = [f"{' and '.join(left)} {verb} left ({error!r})"] if left else []
-        parts += [f"{counted(as_before, 'cell')} stayed as before"] if as_before else []
+        parts += [f"{' and '.join(as_before)} stayed as before"] if as_before else []
         if parts:
             way = _way_on(only, left=bool(left), as_before=bool(as_before))
             notes.append(f"{reason}: {', and '.join(parts)}. {way}")

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from evalframe.analysis.scores import cells, names, passed_cells, score_cells
 from evalframe.core import run_info, schema
+from evalframe.core.unmade import unmade_cells
 
 _TEXTS = ("evaluator", "kind")
 _COUNTS = ("n", "n_valid", "n_scored", "n_failed", "n_task_failed", "n_skipped")
@@ -27,9 +28,10 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     """One row per evaluator: counts, and the numbers over the cells that have a score.
 
     A cell is valid, failed, not reached because its task failed, or skipped:
-    `n = n_valid + n_failed + n_task_failed + n_skipped`. Only the `n_scored` valid cells with
-    a score enter `mean`, `std` (of a sample), `min`, `max` and `pass_rate`; a failure is never
-    a 0. Where nothing was scored they are NA.
+    `n = n_valid + n_failed + n_task_failed + n_skipped`. Cells of rows that were added, null in
+    all columns of the evaluator, are skipped: they have not been run. Only the `n_scored` valid
+    cells with a score enter `mean`, `std` (of a sample), `min`, `max` and `pass_rate`; a failure
+    is never a 0. Where nothing was scored they are NA.
 
     Args:
         frame: A frame with results; one without gives no rows.
@@ -60,8 +62,9 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _counted(frame: pd.DataFrame, evaluator: str) -> dict[str, Any]:
     errors = cells(frame, schema.column(evaluator, schema.ERROR), schema.TEXT)
-    valid = pc.is_null(errors)
-    skipped = pc.sum(_of_kind(errors, schema.SKIPPED)).as_py() or 0
+    unmade = unmade_cells(frame, evaluator)
+    valid = pc.and_(pc.is_null(errors), pa.array(~unmade))
+    skipped = (pc.sum(_of_kind(errors, schema.SKIPPED)).as_py() or 0) + int(unmade.sum())
     task_failed = pc.sum(_of_kind(errors, schema.TASK_FAILED)).as_py() or 0
     n_valid = pc.sum(valid).as_py() or 0
     scored = pc.drop_null(score_cells(frame, evaluator).filter(valid))

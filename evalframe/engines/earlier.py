@@ -6,7 +6,7 @@ Leaves what a run does about it to prior.py and plan.py.
     missing  cells without a result: null, `skipped: not run`, `skipped: budget`, ...
     failed   cells that failed, and those whose task failed
     stale    missing ones, and those whose fingerprint is not what it would be today
-    all      every cell
+    all      every cell; what a run does not come to stays
 
 With a task, each row that has no output gets one, and all its cells are made anew.
 """
@@ -100,6 +100,7 @@ class Earlier:
         self._new_outputs = np.zeros(self._rows, bool)
         self._found: list[_Found] = []
         self._outputs: KeptOutputs | None = None
+        self._outputs_stay = np.zeros(self._rows, bool)
 
     def prior(self, codes: Mapping[str, str]) -> Prior:
         """What is there, of the task and the evaluators that were added.
@@ -115,7 +116,7 @@ class Earlier:
             if self._only == STALE:
                 todo = todo | self._stale(found, codes[found.planned.name])
             cells[found.planned.name] = self._kept(found, todo)
-        return Prior(cells, self._outputs)
+        return Prior(cells, self._outputs, anew=self._only == ALL)
 
     def _stale(self, found: _Found, code: str) -> Mask:
         """Cells whose fingerprint is not today's; none where there is no output to read."""
@@ -130,11 +131,16 @@ class Earlier:
     def add_task(self, planned: PlannedTask) -> None:
         """See which outputs are there; before the evaluators, whose cells go by that."""
         self._new_outputs = np.ones(self._rows, bool)
-        if schema.OUTPUT not in self._columns or self._only == ALL:
+        if schema.OUTPUT not in self._columns:
+            return
+        if self._only == ALL:
+            self._keep_for_a_stop(planned)
             return
         try:
             values = self._column(schema.OUTPUT).values(slice(None))
-            todo = self._without_outputs(values)
+            # Also where null is what the task gave, which nothing tells from one that never ran.
+            todo = np.fromiter((value is None for value in values), bool, self._rows)
+            todo |= ~_null(self._task_errors())
             kept = [
                 None if todo[row] else _checked(value, planned.task.output, row)
                 for row, value in enumerate(values)
@@ -144,14 +150,29 @@ class Earlier:
             return
         self._new_outputs, self._outputs = todo, KeptOutputs(kept, todo)
 
-    def _without_outputs(self, values: list[Any]) -> Mask:
-        """Rows whose output is to be made."""
-        # A null may be what the task gave: then some evaluator has seen it.
-        null = np.fromiter((value is None for value in values), bool, self._rows)
-        todo = null & ~self._judged() if null.any() else null
-        if schema.TASK_ERROR in self._columns:
-            todo = todo | ~_null(self._array(schema.TASK_ERROR, schema.TEXT))
-        return todo
+    def _keep_for_a_stop(self, planned: PlannedTask) -> None:
+        """The outputs and errors that stay where a run that makes all anew does not come.
+
+        Outputs that are none of this task's, as of a type that it declares no more, all go.
+        """
+        try:
+            column = self._column(schema.OUTPUT).values(slice(None))
+            values = [_checked(value, planned.task.output, row) for row, value in enumerate(column)]
+            errors = self._task_errors().to_pylist()
+        except (UnsupportedValueError, _UnusableError):
+            return
+        before = {
+            row: (value, error)
+            for row, (value, error) in enumerate(zip(values, errors, strict=True))
+            if value is not None or (error is not None and error not in schema.PENDING)
+        }
+        self._outputs_stay[list(before)] = True
+        self._outputs = KeptOutputs([None] * self._rows, self._new_outputs, before)
+
+    def _task_errors(self) -> pa.Array:
+        if schema.TASK_ERROR not in self._columns:
+            return pa.nulls(self._rows, schema.TEXT)
+        return self._array(schema.TASK_ERROR, schema.TEXT)
 
     def add_others(self, given: Sequence[str]) -> None:
         """Results of evaluators that do not run must not be of outputs that go."""
@@ -173,21 +194,26 @@ class Earlier:
         """See which cells of an evaluator are there."""
         name = planned.name
         there = [pair[1] for pair in map(schema.parse, self._columns) if pair and pair[0] == name]
-        if not there or self._only == ALL:
+        if not there:
             return
         fields = {**schema.FIELDS, **planned.further, **self._own_fields}
         problem = self._unlike(name, there, fields)
         if problem is not None:
-            self.problems.append(problem)
+            self._refuse(problem)
             return
         kinds = {field: kind for field, kind in fields.items() if field in there}
         try:
             arrays = {f: self._array(schema.column(name, f), kind) for f, kind in kinds.items()}
         except _UnusableError as exc:
             advice = f"Drop the columns of {name!r} (eval.{name}.*), or pass only='all'."
-            self.problems.append(f"{exc} {advice}")
+            self._refuse(f"{exc} {advice}")
             return
         self._found.append(self._seen(planned, CellColumns(arrays)))
+
+    def _refuse(self, problem: str) -> None:
+        # Where all cells are made anew, those that cannot stay are in nobody's way.
+        if self._only != ALL:
+            self.problems.append(problem)
 
     def _unlike(self, name: str, there: list[str], fields: dict[str, pa.DataType]) -> str | None:
         """What to say of columns that are not those the evaluator makes."""
@@ -219,13 +245,14 @@ class Earlier:
             todo = _where(cells.errors, schema.is_failure) | orphaned
             self._check_outputs(planned.name, orphaned & self._without_output)
         else:
-            todo = blank
+            todo = blank if self._only != ALL else np.ones(self._rows, bool)
         todo = (todo & ~self._without_output) | self._new_outputs
         return _Found(planned, cells, blank, todo)
 
     def _kept(self, found: _Found, todo: Mask) -> KeptCells:
         # Cells of an output that goes have nothing to say of the one that comes.
-        rows = np.flatnonzero(~(self._new_outputs | (found.blank & todo)))
+        gone = self._new_outputs & ~self._outputs_stay
+        rows = np.flatnonzero(~(gone | (found.blank & todo)))
         cells = found.cells
         if len(rows) < self._rows:
             taken = pa.array(rows)
@@ -239,13 +266,6 @@ class Earlier:
                 "make the output, and no task is given to make it now. Give the task as well, or "
                 "use only='missing', which leaves what failed as it is."
             )
-
-    def _judged(self) -> Mask:
-        """Rows on which some evaluator has a result."""
-        judged = np.zeros(self._rows, bool)
-        for name in schema.evaluators_in(self._columns):
-            judged |= self._verdicts(name)
-        return judged
 
     def _verdicts(self, name: str) -> Mask:
         """Rows on which an evaluator has been run, whatever came of it."""

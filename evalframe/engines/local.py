@@ -8,9 +8,11 @@ import contextlib
 import contextvars
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from evalframe.core import schema
@@ -41,6 +43,7 @@ class LocalRun:
         builder: The cells.
         tracebacks: The first traceback of each distinct error.
         session: Asks models; closed when the run ends.
+        stayed: Why so many outputs that were to be made anew are still those of before.
     """
 
     def __init__(self, plan: Plan, inputs: Inputs, builder: Builder, progress: Progress) -> None:
@@ -49,6 +52,7 @@ class LocalRun:
         self.inputs = inputs
         self.builder = builder
         self.tracebacks = Tracebacks()
+        self.stayed: Counter[str] = Counter()
         # A call that blocks for ever must not keep the process from its end.
         self._threads = DaemonThreads("evalframe-embedder")
         self.session = Session(
@@ -107,17 +111,28 @@ class LocalRun:
         left_out = schema.NOT_RUN if partial else schema.DEADLINE
         if self.plan.task is None:
             return self.builder.columns(left_out)
-        pump, outputs, rows = self.pump, self.inputs.outputs, range(self.plan.rows)
-        done = [row in pump.finished_tasks or not self.plan.task_runs(row) for row in rows]
-        if not all(done):
-            # A call may have ended after the stop: it counts with its message, or not at all.
-            outputs = [value if done[row] else None for row, value in enumerate(outputs)]
-        errors = [pump.task_errors.get(row) or (None if done[row] else left_out) for row in rows]
+        outputs, errors = self._outputs(left_out)
+        before = self.plan.task.before
+        stay = [row for row in before if errors[row] in schema.PENDING]
+        renewed = np.zeros(self.plan.rows, bool)
+        renewed[list(before.keys() - set(stay))] = True
+        self.stayed = Counter(str(errors[row]) for row in stay)
+        for row in stay:
+            outputs[row], errors[row] = before[row]
         return {
             schema.OUTPUT: output_column(outputs, self.inputs.index, self.plan.task.task.output),
             schema.TASK_ERROR: pd.array(errors, dtype=TEXT),
-            **self.builder.columns(left_out),
+            **self.builder.columns(left_out, renewed),
         }
+
+    def _outputs(self, left_out: str) -> tuple[list[Any], list[str | None]]:
+        """The outputs that there are, and for each row why there is none."""
+        pump, outputs, rows = self.pump, self.inputs.outputs, range(self.plan.rows)
+        done = [row in pump.finished_tasks or not self.plan.task_runs(row) for row in rows]
+        # A call may have ended after the stop: it counts with its message, or not at all.
+        made = [value if done[row] else None for row, value in enumerate(outputs)]
+        errors = [pump.task_errors.get(row) or (None if done[row] else left_out) for row in rows]
+        return made, errors
 
     def run(self) -> None:
         """Run in the caller's thread, with the background loop beside it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -73,11 +73,13 @@ class PlannedTask:
 
     Attributes:
         todo: The rows whose output is to be made; None for all.
+        before: Row -> output and error of an earlier run, which stay if the row is not come to.
     """
 
     task: Task[..., Any]
     call: Call
     todo: Mask | None = None
+    before: Mapping[int, tuple[Any, str | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -311,6 +311,11 @@ def _check_only(options: Mapping[str, Any]) -> list[str]:
         problems.append(
             "only= and overwrite=True contradict each other; only='all' makes all cells anew."
         )
+    if options["dry_run"] is not False:
+        problems.append(
+            "dry_run= gives the first rows alone, and only= adds to the results of all rows: leave "
+            "one out. To try it on a few: pass frame.head(10)."
+        )
     if options["repetitions"] != 1:
         problems.append(
             "repetitions= makes new rows, and only= takes the rows as they are: leave one out. A "

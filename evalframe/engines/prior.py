@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,10 +42,12 @@ class KeptOutputs(NamedTuple):
     Attributes:
         values: By row; None where it is to be made.
         todo: For every row of the result, whether its output is to be made.
+        before: Row -> output and error that stay if the run does not come to make them anew.
     """
 
     values: Sequence[Any]
     todo: Mask
+    before: Mapping[int, tuple[Any, str | None]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,10 +57,12 @@ class Prior:
     Attributes:
         cells: Evaluator -> its cells; those of evaluators not named are all to be made.
         outputs: Those of the task; None: all are to be made.
+        anew: Whether all of it is to be made anew, and stays only where the run does not come.
     """
 
     cells: Mapping[str, KeptCells] = field(default_factory=dict)
     outputs: KeptOutputs | None = None
+    anew: bool = False
 
     def evaluators(self, planned: Sequence[PlannedEvaluator]) -> tuple[PlannedEvaluator, ...]:
         """Those that have something to do, with the rows that they are to do."""
@@ -71,19 +76,33 @@ class Prior:
         """The task with the rows that it is to do; None if there are none."""
         if planned is None or self.outputs is None:
             return planned
-        return replace(planned, todo=self.outputs.todo) if self.outputs.todo.any() else None
+        if not self.outputs.todo.any():
+            return None
+        return replace(planned, todo=self.outputs.todo, before=self.outputs.before)
 
     def output_values(self, rows: int) -> Sequence[Any]:
         """By row, the outputs that a run with a task begins with."""
         return [None] * rows if self.outputs is None else self.outputs.values
 
-    def continued(self, spenders: Collection[str], evaluators: Collection[str]) -> set[str]:
-        """Those who spend and add to results that stay; who is no evaluator is the task."""
-        return {
-            who
-            for who in spenders
-            if who in self.cells or (who not in evaluators and self.outputs is not None)
-        }
+    def continued(
+        self,
+        spenders: Collection[str],
+        evaluators: Collection[str],
+        stayed: Collection[str],
+        *,
+        outputs_stayed: bool,
+    ) -> set[str]:
+        """Those who spend and add to results that stay; who is no evaluator is the task.
+
+        Args:
+            spenders: Those who spend.
+            evaluators: The names of all evaluators.
+            stayed: Evaluators of which cells of before stand in the result.
+            outputs_stayed: Whether outputs of before do.
+        """
+        adding = stayed if self.anew else self.cells
+        of_task = outputs_stayed if self.anew else self.outputs is not None
+        return {who for who in spenders if (who in adding if who in evaluators else of_task)}
 
     def fill(self, builder: Builder, plan: Plan) -> None:
         """Put in place what is there."""

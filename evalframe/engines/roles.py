@@ -72,11 +72,20 @@ def missing_columns(names: Namespace) -> ColumnNotFoundError | None:
     return None
 
 
-def rows_without_output(dataset: Dataset, names: Namespace, repetitions: int) -> dict[int, str]:
+def rows_without_output(
+    dataset: Dataset, names: Namespace, repetitions: int, *, adds: bool
+) -> dict[int, str]:
     """Rows of the run that got no output in earlier ones -> the error of their task.
 
     They are left out by all evaluators, as in the run of the task, if the column `output` is
     what plays the role of the output.
+
+    Args:
+        dataset: The rows.
+        names: What names stand for.
+        repetitions: How often each row is run.
+        adds: Whether the run adds to the results of others. Then a null output without an error
+            is one that is still to be made.
     """
     if names.has_task or schema.TASK_ERROR not in names.columns:
         return {}
@@ -88,6 +97,8 @@ def rows_without_output(dataset: Dataset, names: Namespace, repetitions: int) ->
         return {}
     errors = dataset.column(schema.TASK_ERROR).series
     empty = dataset.column(schema.OUTPUT).series.isna().to_numpy()
+    if adds:
+        errors = errors.astype(object).where(errors.notna(), schema.NOT_RUN)
     rows = np.flatnonzero(errors.notna().to_numpy() & empty)
     texts = dict(zip(rows.tolist(), map(str, errors.iloc[rows]), strict=True))
     return {

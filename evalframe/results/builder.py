@@ -37,6 +37,7 @@ class Builder:
 
     Attributes:
         stayed: Why so many cells that were to be made anew are still those of before.
+        staying: Evaluators of which cells of before stand in the result.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Builder:
         self._lock = threading.RLock()
         self._made: dict[str, Any] = {}
         self.stayed: Counter[str] = Counter()
+        self.staying: set[str] = set()
 
     def keep(
         self,
@@ -132,13 +134,17 @@ class Builder:
         self._full[place].add(start)
         del self._open[place][start]
 
-    def columns(self, left_out: str = schema.NOT_RUN) -> dict[str, Any]:
+    def columns(
+        self, left_out: str = schema.NOT_RUN, renewed: np.ndarray[Any, Any] | None = None
+    ) -> dict[str, Any]:
         """The result columns as pandas arrays, in order.
 
         Can be called again when Ctrl-C has ended it: evaluators that were finished stay so.
 
         Args:
             left_out: The error of cells that never ran, where none was kept.
+            renewed: For each row whether its output is another than before; cells that were
+                kept have nothing to say of it, and go. None: there is no such row.
         """
         for place, (name, further) in enumerate(self._evaluators):
             if schema.column(name, schema.ERROR) in self._made:
@@ -146,6 +152,7 @@ class Builder:
             made: dict[str, Any] = {}
             for start in list(self._open[place]):
                 self._flush(place, start)
+            self._let_go(place, renewed)
             self._put_back(place, left_out)
             fields = {**schema.FIELDS, **further, **(schema.DETAILS if self._details else {})}
             marks = self._marks(place)
@@ -161,6 +168,14 @@ class Builder:
                 made[schema.column(name, schema.FINGERPRINT)] = backed(marks)
             self._made |= made
         return self._made
+
+    def _let_go(self, place: int, renewed: np.ndarray[Any, Any] | None) -> None:
+        """Drop the cells that were kept in these rows."""
+        kept = self._kept[place]
+        if kept is None or renewed is None or not renewed[kept[0]].any():
+            return
+        rest = np.flatnonzero(~renewed[kept[0]])
+        self._kept[place] = (np.asarray(kept[0])[rest], kept[1].take(pa.array(rest)))
 
     def _put_back(self, place: int, left_out: str) -> None:
         """Let kept cells stay where nothing was made that could take their place."""
@@ -182,6 +197,11 @@ class Builder:
                 parts.append((numbers[fresh], cells.take(pa.array(fresh))))
         self._parts[place] = parts
         self.stayed[left_out] += int(unseen.sum())
+        replaced = np.zeros(self._rows, dtype=bool)
+        for rows, _ in parts:
+            replaced[np.asarray(rows)] = True
+        if not replaced[kept[0]].all():
+            self.staying.add(self._evaluators[place][0])
 
     def _marks(self, place: int) -> pa.Array | None:
         """The fingerprints of all rows: those of cells that were kept, and of those made now."""

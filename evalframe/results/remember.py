@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from evalframe.core import schema
 from evalframe.core.run_info import KEY, EvaluatorInfo, RunInfo, remembered
+from evalframe.core.unmade import unmade_cells
 
 _PACKAGES = ("evalframe", "pandas", "pyarrow")
 _RULES = ("threshold", "direction", "score_range")
@@ -32,14 +33,16 @@ def versions() -> dict[str, str]:
     return found
 
 
-def counts(errors: pd.Series) -> dict[str, int]:
+def counts(frame: pd.DataFrame, evaluator: str) -> dict[str, int]:
     """Cells by what became of them: valid, failed, task_failed, skipped."""
+    errors = frame[schema.column(evaluator, schema.ERROR)]
     array = pa.array(errors.array, from_pandas=True)
     # Most runs have no error, and to leave the nulls out of a long column takes its time.
     texts = array.drop_null().to_pylist() if array.null_count < len(array) else []
     kinds = Counter(map(schema.error_kind, texts))
     left_out = {kind: kinds.pop(kind, 0) for kind in (schema.TASK_FAILED, schema.SKIPPED)}
     failed = sum(kinds.values())
+    left_out[schema.SKIPPED] += int(unmade_cells(frame, evaluator).sum())
     valid = len(errors) - failed - sum(left_out.values())
     return {"valid": valid, "failed": failed, **left_out}
 
@@ -89,7 +92,7 @@ def remember(
     there = set(schema.evaluators_in(frame.columns))
     known = {name: info for name, info in old.evaluators.items() if name in there}
     for name, info in evaluators.items():
-        made = counts(frame[schema.column(name, schema.ERROR)])
+        made = counts(frame, name)
         if name in untouched and name in known:
             # What its results were made by stays; how they are to be read is what it says now.
             rules = {key: getattr(info, key) for key in _RULES}

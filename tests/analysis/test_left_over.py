@@ -18,7 +18,7 @@ def told(*, cells=0, outputs=0, stayed=0, only=None):
     columns = {"eval.e.error": cells, "task.error": outputs}
     frame = pd.DataFrame({name: [BUDGET] * n + [None] * (size - n) for name, n in columns.items()})
     due = {name: np.ones(size, bool) for name in columns}
-    (note,) = left_over(frame, due, {BUDGET: stayed}, only)
+    (note,) = left_over(frame, due, {"cell": {BUDGET: stayed}}, only)
     assert note.startswith(REASON)
     return note.removeprefix(REASON)
 

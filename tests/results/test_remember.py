@@ -32,9 +32,17 @@ def scored(*names):
     return pd.DataFrame({f"eval.{name}.error": errors([None, "timeout: 1 s"]) for name in names})
 
 
+def with_scores(values):
+    """The results of one evaluator, with a score where there is no error."""
+    numbers = [1.0 if value is None else None for value in values]
+    return pd.DataFrame(
+        {"eval.e.score": pd.array(numbers, "Float64"), "eval.e.error": errors(values)}
+    )
+
+
 def test_every_cell_is_counted_once_by_what_became_of_it():
     """Skipped and task_failed are no failures and not valid; a failure is never a success."""
-    found = counts(errors(ERRORS))
+    found = counts(with_scores(ERRORS), "e")
 
     assert found == {"valid": 3, "failed": 2, "task_failed": 1, "skipped": 2}
     assert sum(found.values()) == len(ERRORS)
@@ -42,7 +50,7 @@ def test_every_cell_is_counted_once_by_what_became_of_it():
 
 def test_no_cells_are_counted_as_none():
     """An empty dataset has all counts, 0."""
-    assert counts(errors([])) == {"valid": 0, "failed": 0, "task_failed": 0, "skipped": 0}
+    assert counts(with_scores([]), "e") == {"valid": 0, "failed": 0, "task_failed": 0, "skipped": 0}
 
 
 def test_a_run_is_remembered_with_the_counts_of_its_evaluators():
@@ -137,10 +145,19 @@ def test_versions_are_those_of_what_makes_the_numbers():
     assert found["pandas"] == pd.__version__
 
 
+def test_cells_that_are_null_in_all_columns_are_counted_as_skipped():
+    """Their rows were added, and not run."""
+    frame = pd.concat([with_scores([None, "timeout: 1 s"]), pd.DataFrame(index=[2, 3])])
+
+    found = counts(frame, "e")
+
+    assert found == {"valid": 1, "failed": 1, "task_failed": 0, "skipped": 2}
+
+
 @pytest.mark.parametrize("values", [[], [None], [None] * 3], ids=["no-rows", "one", "several"])
 def test_rows_without_an_error_are_valid(values):
     """The usual column, which is not looked through."""
-    assert counts(errors(values)) == {
+    assert counts(with_scores(values), "e") == {
         "valid": len(values),
         "failed": 0,
         "task_failed": 0,
