@@ -24,6 +24,10 @@ ALLOWED_SKIPS = frozenset({REAL_DATA})
 settings.register_profile("ci", derandomize=True, database=None, deadline=None)
 settings.register_profile("local", deadline=None)
 settings.load_profile("ci" if IN_CI else "local")
+if os.environ.get("EVALFRAME_FEW_EXAMPLES"):
+    # For suites that repeat one that has run in full, such as on other versions.
+    settings.register_profile("few", settings.get_profile("ci"), max_examples=20)
+    settings.load_profile("few")
 
 
 @pytest.fixture
