@@ -28,7 +28,7 @@ class Described:
 
     def _described(self) -> Mapping[str, Any]:
         """Name -> what counts."""
-        raise NotImplementedError
+        raise NotImplementedError  # evaluators and tasks each have their own
 
 
 class Form(NamedTuple):

@@ -30,6 +30,8 @@ from evalframe.evaluators.identity import BESIDE, counted
 DECLARED = ("name", "threshold", "direction", "score_range", "version")
 
 
+# For checkers a class without an `__init__` of its own has one made of its fields, also where it
+# inherits another: so each built-in class writes its own, though some only pass on.
 @dataclass_transform(field_specifiers=(dataclasses.field,))
 class EvaluatorType(ABCMeta):
     """Makes instances: takes the common keywords, remembers the arguments, then freezes."""

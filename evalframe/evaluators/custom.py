@@ -16,7 +16,7 @@ from evalframe.evaluators.braces import as_jinja, style_of
 from evalframe.evaluators.chunks import NO_CONTEXTS, ChunkError, chunks_of
 from evalframe.evaluators.compared import failed
 from evalframe.evaluators.normalize import describe, skipped, text_of
-from evalframe.evaluators.verdict import ChoiceVerdict, Verdict
+from evalframe.evaluators.verdict import ChoiceVerdict, as_read
 from evalframe.llm.model import Model
 
 VARIABLES = "variables"
@@ -184,11 +184,7 @@ class CustomEval(Judge):
                 seen[name] = [chunk.document for chunk in chunks if not chunk.blank]
                 if not seen[name]:
                     return skipped(NO_CONTEXTS)
-        return Question(self._template.render(seen), self._reading, _as_read)
-
-
-def _as_read(verdict: Verdict) -> Verdict:
-    return verdict
+        return Question(self._template.render(seen), self._reading, as_read)
 
 
 def _parsed(held: Any) -> Any:

@@ -12,7 +12,7 @@ from evalframe.core import schema
 from evalframe.evaluators.asking import Judge, Question
 from evalframe.evaluators.confidence import confidence_of
 from evalframe.evaluators.judge_arguments import argument_problem
-from evalframe.evaluators.verdict import ChoiceVerdict, Reading, ResponseVerdict, Verdict
+from evalframe.evaluators.verdict import ChoiceVerdict, Reading, ResponseVerdict, Verdict, as_read
 from evalframe.llm.chat import ChatReply
 from evalframe.llm.model import Model
 
@@ -157,7 +157,7 @@ class LLMJudge(Judge):
         return fields | (schema.JUDGE_DETAILS if details else {})
 
     def _question(self, item: dict[str, Any]) -> Question:
-        return Question(self._template.render(item), self.reading, _as_read)
+        return Question(self._template.render(item), self.reading, as_read)
 
     def request(self, reading: Reading) -> tuple[list[dict[str, str]], dict[str, Any]]:
         """What requests hold beside the prompt: messages before it, and other fields."""
@@ -195,7 +195,3 @@ class LLMJudge(Judge):
         from evalframe.evaluators.judge_config import to_config
 
         return to_config(self)
-
-
-def _as_read(verdict: Verdict) -> Verdict:
-    return verdict

@@ -46,6 +46,11 @@ class Verdict(NamedTuple):
     sure: Confidence | None = None
 
 
+def as_read(verdict: Verdict) -> Verdict:
+    """The verdict of a judge that has nothing to add of the row."""
+    return verdict
+
+
 class Reading(Protocol):
     """How a judge reads replies.
 
