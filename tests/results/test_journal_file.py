@@ -94,3 +94,44 @@ def test_a_replacement_whose_file_cannot_take_its_name_changes_nothing(file, mon
     file.append(numbers(3))
 
     assert content(file.path) == [[1, 2], [3]]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0], ids=["nothing", "half", "all"])
+def test_a_write_that_is_interrupted_leaves_no_trace(file, monkeypatch, share):
+    """Ctrl-C may come when some of a batch is there, or all of it and nobody knows."""
+    write = os.write
+
+    def interrupted(descriptor, data):
+        write(descriptor, data[: int(len(data) * share)])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            file.append(numbers(3))
+
+    assert content(file.path) == [[1, 2]]
+    file.append(numbers(4))
+    assert content(file.path) == [[1, 2], [4]]
+
+
+def test_a_batch_that_cannot_be_cut_off_at_once_is_cut_off_before_the_next(file, monkeypatch):
+    """A disk that fails altogether and comes back leaves no rubble between batches."""
+    write = os.write
+
+    def half(descriptor, data):
+        write(descriptor, data[: len(data) // 2])
+        raise OSError(5, "Input/output error")
+
+    def failing(*_):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", half)
+        patched.setattr(os, "ftruncate", failing)
+        with pytest.raises(OSError, match="Input/output error"):
+            file.append(numbers(3))
+
+    assert content(file.path) == [[1, 2]]
+    file.append(numbers(4))
+    assert content(file.path) == [[1, 2], [4]]
