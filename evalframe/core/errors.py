@@ -9,6 +9,9 @@ EvalframeError
 ├── StuckCallsError          too many timed-out calls are still running
 ├── MissingExtraError        an optional package is needed
 └── UnknownEvaluatorError    the frame has no results of an evaluator of that name
+├── RunDirError              a folder cannot be the run_dir of this run
+├── JournalError             the journal of a run cannot be written or read
+└── MissingExtraError        an optional package is needed
 """
 
 from __future__ import annotations
@@ -140,6 +143,34 @@ class StuckCallsError(EvalframeError):
         >>> issubclass(ef.StuckCallsError, ef.EvalframeError)
         True
     """
+
+
+class RunDirError(EvalframeError, OSError):
+    """A folder cannot be the `run_dir` of this run. Raised before the first call.
+
+    Examples:
+        >>> import evalframe as ef
+        >>> issubclass(ef.RunDirError, ef.EvalframeError)
+        True
+    """
+
+
+class JournalError(EvalframeError, OSError):
+    """The journal of a run cannot be written, or not be read.
+
+    `safe` holds how many cells the journal has of each evaluator, and under None how many task
+    outputs, where that is known.
+
+    Examples:
+        >>> import evalframe as ef
+        >>> issubclass(ef.JournalError, ef.EvalframeError)
+        True
+    """
+
+    def __init__(self, message: str, *, safe: Mapping[str | None, int] | None = None) -> None:
+        """Keep what is safe."""
+        super().__init__(message)
+        self.safe = dict(safe or {})
 
 
 class MissingExtraError(EvalframeError, ImportError):

@@ -11,9 +11,7 @@ are JSON text, marked in their field's metadata.
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ import pyarrow as pa
 
 from evalframe.core.errors import DatasetError, listed, nearest
 from evalframe.results.layout import KEY, Layout, adopt, lay_out, rebuild
+from evalframe.results.whole_file import finished
 
 # A row group: what a writer holds at a time and a reader takes at once.
 GROUP_BYTES = 64 * 2**20
@@ -63,7 +62,7 @@ def to_parquet(
     target = _target(path)
     kept = _without(frame, drop)
     layout = lay_out(kept)
-    with _finished(target) as unfinished:
+    with finished(target) as unfinished:
         _write(layout, len(kept), unfinished)
 
 
@@ -110,17 +109,6 @@ def _without(frame: pd.DataFrame, drop: Sequence[Hashable]) -> pd.DataFrame:
         )
         raise DatasetError(message)
     return frame.drop(columns=names) if names else frame
-
-
-@contextmanager
-def _finished(target: Path) -> Iterator[Path]:
-    """A path beside the target that takes its place at the end, or vanishes."""
-    unfinished = target.with_name(f".{target.name[:100]}.{uuid.uuid4().hex}.tmp")
-    try:
-        yield unfinished
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _write(layout: Layout, length: int, path: Path) -> None:

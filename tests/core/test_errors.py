@@ -10,7 +10,9 @@ from evalframe.core.errors import (
     DatasetError,
     EvalframeError,
     ExperimentError,
+    JournalError,
     MissingExtraError,
+    RunDirError,
     StuckCallsError,
     UnsupportedValueError,
     listed,
@@ -29,6 +31,8 @@ COLUMNS = ("id", "question", "answer")
         pytest.param(ExperimentError, (EvalframeError, ValueError), id="experiment"),
         pytest.param(CellError, (EvalframeError,), id="cell"),
         pytest.param(StuckCallsError, (EvalframeError,), id="stuck"),
+        pytest.param(RunDirError, (EvalframeError, OSError), id="run-dir"),
+        pytest.param(JournalError, (EvalframeError, OSError), id="journal"),
         pytest.param(MissingExtraError, (EvalframeError, ImportError), id="extra"),
     ],
 )
@@ -97,6 +101,8 @@ def test_missing_extra_says_what_to_install():
         pytest.param(DatasetError("no"), id="plain"),
         pytest.param(ColumnNotFoundError({"input": "qestion"}, COLUMNS), id="column"),
         pytest.param(ExperimentError(["First.", "Second."]), id="experiment"),
+        pytest.param(RunDirError("no"), id="run-dir"),
+        pytest.param(JournalError("no", safe={None: 1, "judge": 2}), id="journal"),
         pytest.param(MissingExtraError("ray", extra="ray", needed_by="x"), id="extra"),
     ],
 )

@@ -1,0 +1,248 @@
+"""The cells that a journal has, found by the content that they belong to.
+
+Owns   the columns of a journal file, which of its rows count, and the way to find them.
+
+Mark          what a cell belongs to, and where its row stood
+columns_of    the columns of a table's files
+read          the rows of one file
+JournalCells  cells of a table, by key and occurrence number
+
+A cell belongs to a key (the fingerprint of the evaluator and of what it read) and to its
+occurrence number among equal rows. Of cells with the same mark the newest counts. A million of
+them cost their Arrow columns and 40 bytes each, no Python objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from evalframe.core import schema
+from evalframe.core.cells import CellColumns, nulls
+from evalframe.results.journal_format import Scan
+
+# With a dot, which no field of an evaluator has.
+KEY = "cell.key"
+OCCURRENCE = "cell.occurrence"
+ROW = "cell.row"
+
+_KEY_BYTES = 16
+_MARKS: dict[str, pa.DataType] = {
+    KEY: pa.binary(_KEY_BYTES),
+    OCCURRENCE: pa.int64(),
+    ROW: pa.int64(),
+}
+_EVALUATOR = "evalframe.evaluator"
+
+# What `details=True` adds: no part of a verdict, so cells of a run without it serve one with it.
+_DETAILS = frozenset({*schema.DETAILS, *schema.JUDGE_DETAILS})
+
+# Batches of single rows are joined as they are read; each would cost 2 KB as it is.
+_JOINED_ROWS = 8_192
+# Odd, and its bits in no order (2**64 over the golden ratio): neighbours end far apart.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Mark(NamedTuple):
+    """What a cell belongs to.
+
+    Attributes:
+        key: 32 hex letters: the evaluator's code and what it read of the row.
+        occurrence: How many rows with the same key stand above this one.
+        row: Position of the row in the run that made the cell; for people, not for finding it.
+    """
+
+    key: str
+    occurrence: int
+    row: int
+
+
+def columns_of(name: str | None, fields: Mapping[str, pa.DataType]) -> pa.Schema:
+    """The columns of a table's files.
+
+    Args:
+        name: The evaluator's, None for the task.
+        fields: The result columns.
+    """
+    marks = [pa.field(field, kind, nullable=False) for field, kind in _MARKS.items()]
+    return pa.schema(
+        [*marks, *fields.items()], metadata=None if name is None else {_EVALUATOR: name}
+    )
+
+
+def keys_of(keys: Sequence[str]) -> bytes:
+    """Keys, one behind the other.
+
+    Raises:
+        ValueError: One of them is not 32 hex letters.
+    """
+    packed = bytes.fromhex("".join(keys))
+    if len(packed) != _KEY_BYTES * len(keys) or any(len(key) != 2 * _KEY_BYTES for key in keys):
+        message = f"a key has {2 * _KEY_BYTES} hex letters"
+        raise ValueError(message)
+    return packed
+
+
+def marks_of(
+    keys: Sequence[str], occurrences: Sequence[int], rows: Sequence[int]
+) -> list[pa.Array]:
+    """The columns that say what cells belong to.
+
+    Raises:
+        ValueError: A key is not 32 hex letters.
+    """
+    packed = pa.py_buffer(keys_of(keys))
+    return [
+        pa.Array.from_buffers(_MARKS[KEY], len(keys), [None, packed]),
+        pa.array(occurrences, _MARKS[OCCURRENCE]),
+        pa.array(rows, _MARKS[ROW]),
+    ]
+
+
+def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches of one schema as one; there is at least one."""
+    if len(batches) == 1:
+        return batches[0]
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+def read(path: Path) -> tuple[pa.Schema | None, list[pa.RecordBatch]]:
+    """Columns and rows of a file; small batches are joined.
+
+    Raises:
+        JournalError: The file is damaged, is no journal or a newer one, or cannot be read.
+    """
+    scan = Scan(path)
+    groups = list(_groups(scan))
+    return scan.schema, groups
+
+
+def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    group: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        group.append(batch)
+        rows += len(batch)
+        if rows >= _JOINED_ROWS:
+            yield joined(group)
+            group, rows = [], 0
+    if rows:
+        yield joined(group)
+
+
+class JournalCells:
+    """Cells of one table, in the order in which they were written."""
+
+    def __init__(self, fields: Mapping[str, pa.DataType]) -> None:
+        """Start with none.
+
+        Args:
+            fields: The result columns that are wanted.
+        """
+        self._fields = dict(fields)
+        self._wanted = columns_of(None, fields)
+        self._batches: list[pa.RecordBatch] = []
+        self._index: _Index | None = None
+        self.unfit = 0
+
+    def add(self, columns: pa.Schema, batches: Sequence[pa.RecordBatch]) -> None:
+        """Rows of one file, newer than all before.
+
+        A file with other types, or without one of the columns that are wanted, has no cell that
+        could be given: its rows are counted in `unfit`. Details that it lacks are null.
+        """
+        types = dict(zip(columns.names, columns.types, strict=True))
+        lacking = {field.name for field in self._wanted if types.get(field.name) != field.type}
+        if any(name in types or name not in _DETAILS for name in lacking):
+            self.unfit += sum(map(len, batches))
+            return
+        self._index = None
+        for batch in batches:
+            arrays = [
+                nulls(len(batch), field.type) if field.name in lacking else batch[field.name]
+                for field in self._wanted
+            ]
+            self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=self._wanted))
+
+    def __len__(self) -> int:
+        """Number of cells, those that were replaced by newer ones included."""
+        return sum(map(len, self._batches))
+
+    def find(
+        self, keys: Sequence[str], occurrences: Sequence[int]
+    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Where the newest cell of each mark is, for `take`; -1 where there is none."""
+        packed = np.frombuffer(keys_of(keys), "<u8").reshape(-1, 2)
+        return self._indexed().find(packed, np.asarray(occurrences, "int64"))
+
+    def newest(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The cells that no newer one has replaced, in the order of writing."""
+        index = self._indexed()
+        found = index.find(index.keys, index.occurrences)
+        return np.flatnonzero(found == np.arange(len(found)))
+
+    def take(self, positions: Sequence[int] | np.ndarray[Any, Any]) -> CellColumns:
+        """The cells at positions that `find` gave, in that order; ask for all of them at once."""
+        table = pa.Table.from_batches(self._batches, self._wanted).select(list(self._fields))
+        taken = table.take(pa.array(positions, pa.int64()))
+        return CellColumns({name: taken[name].combine_chunks() for name in self._fields})
+
+    def marked(self, positions: Sequence[int] | np.ndarray[Any, Any]) -> pa.Table:
+        """The cells at some positions together with their marks."""
+        table = pa.Table.from_batches(self._batches, self._wanted)
+        return table.take(pa.array(positions, pa.int64()))
+
+    def _indexed(self) -> _Index:
+        if self._index is None:
+            self._index = _Index(self._batches)
+        return self._index
+
+
+class _Index:
+    """Rows by mark: sorted hashes, and the row that each stands for."""
+
+    def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
+        keys = [_key_words(batch[KEY]) for batch in batches]
+        occurrences = [batch[OCCURRENCE].to_numpy() for batch in batches]
+        self.keys = np.concatenate(keys) if keys else np.empty((0, 2), "<u8")
+        self.occurrences = np.concatenate(occurrences) if keys else np.empty(0, "int64")
+        hashes = _hashes(self.keys, self.occurrences)
+        # From the last to the first, and stable: the newest of equal ones stands first.
+        backwards = np.argsort(hashes[::-1], kind="stable")
+        self._rows = len(hashes) - 1 - backwards
+        self._hashes = hashes[self._rows]
+
+    def find(
+        self, keys: np.ndarray[Any, Any], occurrences: np.ndarray[Any, Any]
+    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The newest row of each mark, -1 where there is none."""
+        wanted = _hashes(keys, occurrences)
+        at = np.searchsorted(self._hashes, wanted)
+        found = np.full(len(wanted), -1, "int64")
+        still = np.flatnonzero(at < len(self._hashes))
+        while len(still):
+            still = still[self._hashes[at[still]] == wanted[still]]
+            rows = self._rows[at[still]]
+            same = (self.keys[rows] == keys[still]).all(axis=1)
+            same &= self.occurrences[rows] == occurrences[still]
+            found[still[same]] = rows[same]
+            # Another mark with the same hash: the next one may be it.
+            still = still[~same]
+            at[still] += 1
+            still = still[at[still] < len(self._hashes)]
+        return found
+
+
+def _key_words(keys: pa.Array) -> np.ndarray[Any, Any]:
+    words = np.frombuffer(keys.buffers()[1], "<u8").reshape(-1, 2)
+    return words[keys.offset : keys.offset + len(keys)]
+
+
+def _hashes(keys: np.ndarray[Any, Any], occurrences: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    low, high = keys[:, 0], keys[:, 1]
+    mixed: np.ndarray[Any, Any] = low + (high ^ (occurrences.astype("uint64") * _SPREAD)) * _SPREAD
+    return mixed
