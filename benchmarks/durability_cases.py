@@ -1,0 +1,317 @@
+"""What can happen to a run, each case made to happen and carried to its end.
+
+    killed        kill -9, once or several times, each time resumed
+    interrupted   Ctrl-C, then resumed
+    raised        errors="raise" meets a row that raises; resumed with errors="record"
+    filled        the disk of the run_dir fills up; resumed when there is room again
+
+Each compares the final frame with that of a run that nothing happened to, and the server's own
+counts with what the case may cost.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeGuard
+
+from durability_checks import Partial, differences
+from durability_disk import small_disk
+from durability_runs import Cut, Moment, Started, read
+from durability_wires import Counts
+from durability_worker import Ending, Settings
+from durability_workload import CALLS_PER_ROW, strays
+from processes import WorkerError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pandas as pd
+
+_TRIES = 8
+_OTHER_SEED = 1_000
+_MIDDLE = (0.1, 0.9)
+_BYTES_A_CALL = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What came of a case.
+
+    Attributes:
+        name: What happened to the run.
+        seed: Of its moments; None where nothing was drawn.
+        done: The share of the work done when it happened, each time.
+        unanswered: Calls that the server had not answered then; None where nobody looked.
+        in_flight: These, and those whose request or reply was on its way.
+        extra: Calls beyond one for each unique request, by the server's count.
+        allowed: How many there may be.
+        again: Calls that the last run made, and how many it may have made.
+        wrong: Promises that were broken.
+    """
+
+    name: str
+    seed: int | None = None
+    done: tuple[float, ...]
+    unanswered: int | None = None
+    in_flight: int | None = None
+    extra: int
+    allowed: int
+    again: tuple[int, int]
+    wrong: list[str] = field(default_factory=list)
+
+
+class NeverMetError(WorkerError):
+    """What was to happen did not happen in the middle of the work."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no {name} met the middle of the work in {_TRIES} tries")
+
+
+class Cases:
+    """The cases of one size, on one server."""
+
+    def __init__(
+        self, folder: Path, url: str, *, rows: int, concurrency: int, latency: float
+    ) -> None:
+        self._folder = folder
+        self._counts = Counts(url)
+        self._latency = latency
+        self._concurrency = concurrency
+        self.calls = CALLS_PER_ROW * rows
+        self._settings = Settings(
+            rows=rows, url=url, concurrency=concurrency, run_dir=None, frame=""
+        )
+        self._undisturbed: dict[bool, pd.DataFrame] = {}
+
+    def undisturbed(self, *, raising: bool) -> pd.DataFrame:
+        """Give the frame of a run that nothing happens to; it pays once for everything.
+
+        Raises:
+            WorkerError: It pays for more, or a row holds what belongs to another one.
+        """
+        if raising in self._undisturbed:
+            return self._undisturbed[raising]
+        settings = self._fresh(f"undisturbed-{raising}", raising=raising)
+        self._carry_on(settings)
+        counts = self._counts.settled()
+        result = read(settings.frame)
+        astray = len(strays(result))
+        if not counts["requests"] == counts["unique_prompts"] == self.calls or astray:
+            message = (
+                f"undisturbed: {counts['requests']} calls for {self.calls} unique requests, "
+                f"{astray} rows do not hold what the server said"
+            )
+            raise WorkerError(message)
+        self._undisturbed[raising] = result
+        return result
+
+    def killed(self, seed: int, *, times: int = 1, raising: bool = False) -> Case:
+        """Kill a run at so many moments, each in a part of the work of its own, and resume it."""
+        self.undisturbed(raising=raising)
+        name = "kill -9" if times == 1 else f"kill -9, {times} times"
+        for tried in _seeds(seed):
+            settings = self._fresh(f"killed-{tried}", raising=raising)
+            moments = self._moments(tried, times)
+            cuts = self._killed_at(settings, moments)
+            if len(cuts) == times:
+                break
+        else:
+            raise NeverMetError(name)
+        return self._resumed(
+            f"{name}, 1 % of the rows raise" if raising else name,
+            settings,
+            seed=tried,
+            cuts=cuts,
+            allowed=sum(cut.in_flight.total for cut in cuts),
+        )
+
+    def _killed_at(self, settings: Settings, moments: Sequence[Moment]) -> list[Cut]:
+        """Give the cuts before the first that did not meet its moment."""
+        cuts = []
+        for moment in moments:
+            with Started(settings, self._counts) as started:
+                cut = started.kill(moment, self.calls)
+            if not _met(cut, moment):
+                break
+            cuts.append(cut)
+        return cuts
+
+    def interrupted(self, seed: int) -> Case:
+        """Press Ctrl-C once, look at `.partial`, and resume."""
+        whole = self.undisturbed(raising=False)
+        name = "Ctrl-C"
+        for tried in _seeds(seed):
+            settings = self._fresh(f"interrupted-{tried}")
+            (moment,) = self._moments(tried, 1)
+            with Started(settings, self._counts) as started:
+                cut = started.interrupt(moment, self.calls)
+                ending = started.ending()
+            if _met(cut, moment):
+                break
+        else:
+            raise NeverMetError(name)
+        wrong, paid = self._stopped(settings, ending, "KeyboardInterrupt", whole)
+        return self._resumed(
+            name,
+            settings,
+            seed=tried,
+            cuts=[cut],
+            allowed=cut.in_flight.total,
+            paid=paid,
+            wrong=wrong,
+        )
+
+    def raised(self) -> Case:
+        """Let errors="raise" meet the row that raises, then record such rows."""
+        whole = self.undisturbed(raising=True)
+        settings = self._fresh("raised", raising=True)
+        with Started(replace(settings, errors="raise"), self._counts) as started:
+            ending = started.ending()
+        wrong, paid = self._stopped(settings, ending, "ValueError", whole)
+        counts = self._counts.settled()
+        return self._resumed(
+            'errors="raise"', settings, allowed=counts["most_in_flight"], paid=paid, wrong=wrong
+        )
+
+    def filled(self) -> Case:
+        """Fill the disk of the run_dir, make room, and resume."""
+        self.undisturbed(raising=False)
+        name = "full disk"
+        too_little, too_much = 0, self.calls * _BYTES_A_CALL
+        for attempt in range(_TRIES):
+            room = (too_little + too_much) // 2
+            with small_disk(self._folder / f"disk-{attempt}", room) as disk:
+                settings = self._fresh(f"filled-{attempt}")
+                settings = replace(settings, run_dir=str(disk.path / "run"))
+                limited = replace(settings, file_limit=disk.file_limit)
+                with Started(limited, self._counts) as started:
+                    ending = started.ending()
+                done = self._counts.settled()["unique_prompts"] / self.calls
+                if _in_the_middle(done):
+                    disk.make_room()
+                    return self._after_full(f"{name}: {disk}", settings, ending)
+            say(f"a disk of {room:,} bytes was full at {done:.0%} of the calls: does not count")
+            if done < _MIDDLE[0]:
+                too_little = room
+            else:
+                too_much = room
+        raise NeverMetError(name)
+
+    def _after_full(self, name: str, settings: Settings, ending: Ending) -> Case:
+        safe = sum(ending.safe.values())
+        wrong = []
+        if ending.raised != "JournalError":
+            wrong.append(f"a full disk ended in {ending.raised}: {ending.message[:300]}")
+        if not safe or not all(f"{count:,}" in ending.message for count in ending.safe.values()):
+            wrong.append(f"the error names nothing that is safe: {ending.message[:300]}")
+        lost = self._counts.settled()["requests"] - safe
+        return self._resumed(name, settings, allowed=lost, paid=safe, wrong=wrong)
+
+    def _stopped(
+        self, settings: Settings, ending: Ending, kind: str, whole: pd.DataFrame
+    ) -> tuple[list[str], int]:
+        """Give what is wrong with the end of a run that was stopped, and the calls it kept."""
+        if ending.raised != kind or not ending.partial:
+            said = f"{ending.raised}, partial {ending.partial}: {ending.message[:300]}"
+            return [f"it ended in {said}; not in {kind} with .partial"], 0
+        partial = Partial(read(settings.frame), whole)
+        return partial.wrong(), partial.paid
+
+    def _resumed(
+        self,
+        name: str,
+        settings: Settings,
+        *,
+        seed: int | None = None,
+        cuts: Sequence[Cut] = (),
+        allowed: int,
+        paid: int = 0,
+        wrong: Sequence[str] = (),
+    ) -> Case:
+        """Run to the end what was cut off, and judge it.
+
+        Args:
+            name: Of the case.
+            settings: Of the run.
+            seed: Of the moments.
+            cuts: What was in flight at each.
+            allowed: Calls that may have been made twice.
+            paid: Calls whose results were there before, by what the run itself said.
+            wrong: Promises broken so far.
+        """
+        before = self._counts.settled()
+        self._carry_on(settings)
+        after = self._counts.settled()
+        again = after["requests"] - before["requests"]
+        extra = after["requests"] - after["unique_prompts"]
+        found = [*wrong, *differences(read(settings.frame), self._undisturbed[settings.raising])]
+        if after["unique_prompts"] != self.calls:
+            found.append(f"{after['unique_prompts']} of {self.calls} unique requests were made")
+        if extra > allowed:
+            found.append(f"{extra} calls were made twice, {allowed} were in flight")
+        if again > self.calls - paid:
+            found.append(f"{again} calls were made, with {paid} of {self.calls} paid for before")
+        done = tuple(cut.done for cut in cuts) or (before["unique_prompts"] / self.calls,)
+        return Case(
+            name=name,
+            seed=seed,
+            done=done,
+            unanswered=sum(cut.in_flight.unanswered for cut in cuts) if cuts else None,
+            in_flight=sum(cut.in_flight.total for cut in cuts) if cuts else None,
+            extra=extra,
+            allowed=allowed,
+            again=(again, self.calls - paid),
+            wrong=found,
+        )
+
+    def _fresh(self, name: str, *, raising: bool = False) -> Settings:
+        """Start the counts anew, for a run in a folder of its own."""
+        self._counts.settled()
+        self._counts.read(reset=True)
+        return replace(
+            self._settings,
+            run_dir=str(self._folder / name),
+            frame=str(self._folder / f"{name}.parquet"),
+            raising=raising,
+        )
+
+    def _carry_on(self, settings: Settings) -> None:
+        with Started(settings, self._counts) as started:
+            ending = started.ending()
+        if ending.raised:
+            message = f"a run ended in {ending.raised}: {ending.message[:1000]}"
+            raise WorkerError(message)
+
+    def _moments(self, seed: int, times: int) -> list[Moment]:
+        low, high = _MIDDLE
+        width = (high - low) / times
+        return [
+            Moment.of(seed + part, self._latency, low + part * width, low + (part + 1) * width)
+            for part in range(times)
+        ]
+
+
+def say(what: str) -> None:
+    """Tell how it goes."""
+    print(what, file=sys.stderr, flush=True)
+
+
+def _seeds(first: int) -> range:
+    return range(first, first + _TRIES * _OTHER_SEED, _OTHER_SEED)
+
+
+def _in_the_middle(done: float) -> bool:
+    return _MIDDLE[0] <= done <= _MIDDLE[1]
+
+
+def _met(cut: Cut | None, moment: Moment) -> TypeGuard[Cut]:
+    if cut is None:
+        say(f"seed {moment.seed}: the run had ended before: does not count")
+        return False
+    if not _in_the_middle(cut.done) or not cut.in_flight.unanswered:
+        unanswered = cut.in_flight.unanswered
+        say(f"seed {moment.seed}: {cut.done:.0%}, {unanswered} in flight: does not count")
+        return False
+    return True
