@@ -5,8 +5,9 @@
     raised        errors="raise" meets a row that raises; resumed with errors="record"
     filled        the disk of the run_dir fills up; resumed when there is room again
 
-Each compares the final frame with that of a run that nothing happened to, and the server's own
-counts with what the case may cost.
+But for the plain kills, an evaluator raises on 1 % of the rows. Each compares the final frame
+with that of a run that nothing happened to, and the server's own counts with what the case may
+cost.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeGuard
 
+import pandas as pd
 from durability_checks import Partial, differences
 from durability_disk import small_disk
-from durability_runs import Cut, Moment, Started, read
+from durability_rows import CALLS_PER_ROW, strays
+from durability_runs import Cut, Moment, Started
+from durability_settings import Ending, Settings
 from durability_wires import Counts
-from durability_worker import Ending, Settings
-from durability_workload import CALLS_PER_ROW, strays
 from processes import WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    import pandas as pd
 
 _TRIES = 8
 _OTHER_SEED = 1_000
@@ -96,7 +97,7 @@ class Cases:
         settings = self._fresh(f"undisturbed-{raising}", raising=raising)
         self._carry_on(settings)
         counts = self._counts.settled()
-        result = read(settings.frame)
+        result = _left(settings)
         astray = len(strays(result))
         if not counts["requests"] == counts["unique_prompts"] == self.calls or astray:
             message = (
@@ -140,10 +141,10 @@ class Cases:
 
     def interrupted(self, seed: int) -> Case:
         """Press Ctrl-C once, look at `.partial`, and resume."""
-        whole = self.undisturbed(raising=False)
+        whole = self.undisturbed(raising=True)
         name = "Ctrl-C"
         for tried in _seeds(seed):
-            settings = self._fresh(f"interrupted-{tried}")
+            settings = self._fresh(f"interrupted-{tried}", raising=True)
             (moment,) = self._moments(tried, 1)
             with Started(settings, self._counts) as started:
                 cut = started.interrupt(moment, self.calls)
@@ -177,13 +178,13 @@ class Cases:
 
     def filled(self) -> Case:
         """Fill the disk of the run_dir, make room, and resume."""
-        self.undisturbed(raising=False)
+        self.undisturbed(raising=True)
         name = "full disk"
         too_little, too_much = 0, self.calls * _BYTES_A_CALL
         for attempt in range(_TRIES):
             room = (too_little + too_much) // 2
             with small_disk(self._folder / f"disk-{attempt}", room) as disk:
-                settings = self._fresh(f"filled-{attempt}")
+                settings = self._fresh(f"filled-{attempt}", raising=True)
                 settings = replace(settings, run_dir=str(disk.path / "run"))
                 limited = replace(settings, file_limit=disk.file_limit)
                 with Started(limited, self._counts) as started:
@@ -216,7 +217,7 @@ class Cases:
         if ending.raised != kind or not ending.partial:
             said = f"{ending.raised}, partial {ending.partial}: {ending.message[:300]}"
             return [f"it ended in {said}; not in {kind} with .partial"], 0
-        partial = Partial(read(settings.frame), whole)
+        partial = Partial(_left(settings), whole)
         return partial.wrong(), partial.paid
 
     def _resumed(
@@ -246,7 +247,7 @@ class Cases:
         after = self._counts.settled()
         again = after["requests"] - before["requests"]
         extra = after["requests"] - after["unique_prompts"]
-        found = [*wrong, *differences(read(settings.frame), self._undisturbed[settings.raising])]
+        found = [*wrong, *differences(_left(settings), self._undisturbed[settings.raising])]
         if after["unique_prompts"] != self.calls:
             found.append(f"{after['unique_prompts']} of {self.calls} unique requests were made")
         if extra > allowed:
@@ -266,14 +267,14 @@ class Cases:
             wrong=found,
         )
 
-    def _fresh(self, name: str, *, raising: bool = False) -> Settings:
+    def _fresh(self, name: str, *, raising: bool) -> Settings:
         """Start the counts anew, for a run in a folder of its own."""
         self._counts.settled()
         self._counts.read(reset=True)
         return replace(
             self._settings,
             run_dir=str(self._folder / name),
-            frame=str(self._folder / f"{name}.parquet"),
+            frame=str(self._folder / f"{name}.pickle"),
             raising=raising,
         )
 
@@ -296,6 +297,13 @@ class Cases:
 def say(what: str) -> None:
     """Tell how it goes."""
     print(what, file=sys.stderr, flush=True)
+
+
+def _left(settings: Settings) -> pd.DataFrame:
+    """Give the frame that a run has left."""
+    found = pd.read_pickle(settings.frame)  # noqa: S301 - our own worker wrote it
+    assert isinstance(found, pd.DataFrame)
+    return found
 
 
 def _seeds(first: int) -> range:

@@ -53,15 +53,18 @@ class Partial:
         ]
 
     def _others(self) -> Iterator[tuple[str, pd.Series[bool]]]:
-        made = self.frame["output"].notna()
         for name in self.frame.columns:
             there = pd.Series(data=True, index=self.frame.index)
-            if name == "output":
-                there = made
-            elif name.startswith("eval."):
-                error = self.frame[f"{name.rpartition('.')[0]}.error"]
-                there = ~error.eq(_NOT_RUN).fillna(value=False)
+            if (error := _error_beside(name)) is not None:
+                there = ~self.frame[error].eq(_NOT_RUN).fillna(value=False)
             yield name, there & ~_same(self.frame[name], self.whole[name])
+
+
+def _error_beside(name: str) -> str | None:
+    """Give the column that says whether a result column's cells were run; None for others."""
+    if name in ("output", "task.error"):
+        return "task.error"
+    return f"{name.rpartition('.')[0]}.error" if name.startswith("eval.") else None
 
 
 def _same(ours: pd.Series[bool], its: pd.Series[bool]) -> pd.Series[bool]:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import openai
 import pandas as pd
 from durability_kinds import CODE, JUDGE, TASK_AND_JUDGE
-from durability_workload import frame, judge, task
+from durability_rows import frame
+from durability_workload import judge, task
 from serving import serve
 from workload import columns, exact, mentioned_year, token_f1
 

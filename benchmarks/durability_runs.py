@@ -3,7 +3,6 @@
 Moment   when a run is cut off, from a seed
 Started  a worker that runs
 Cut      what was in flight when it was cut off
-read     the frame that a run has left
 """
 
 from __future__ import annotations
@@ -19,16 +18,11 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from durability_settings import Ending, Settings
 from durability_wires import Counts, InFlight
-from durability_worker import Ending, Settings
 from processes import HERE, WorkerError, environment
-
-import evalframe as ef
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LONGEST_SECONDS = 300.0
 _LOOK_SECONDS = 0.002
@@ -161,8 +155,3 @@ class Started:
             _, status = os.waitpid(self._process.pid, os.WUNTRACED)
             return os.WIFSTOPPED(status)
         return False
-
-
-def read(path: str) -> pd.DataFrame:
-    """Give the frame that a run has left."""
-    return ef.read_parquet(path)
