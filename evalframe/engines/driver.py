@@ -26,6 +26,7 @@ from evalframe.engines.inputs import Inputs
 from evalframe.engines.loop import FatalError
 from evalframe.engines.messages import CellDone, DriverDone, Message, OutputDone
 from evalframe.engines.plan import Plan
+from evalframe.engines.recorder import LoopWriter, Recorder
 from evalframe.engines.rows import RowReader
 from evalframe.engines.threads import DaemonThreads
 from evalframe.evaluators.normalize import normalize, text_of
@@ -56,10 +57,13 @@ class Driver:
         post: Callable[[Message], None],
         *,
         deadline: Deadline,
+        recorder: Recorder | None,
     ) -> None:
         """Remember what to run; the caller's context is taken now."""
         self.plan = plan
         self.deadline = deadline
+        self.recorder = recorder
+        self._writer: LoopWriter | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._closing = self._cut = False
         self.inputs = inputs
@@ -127,6 +131,9 @@ class Driver:
         self.stop()
 
     async def _run(self) -> None:
+        if self.recorder is not None:
+            # The pump raises what the disk says, and then ends this run.
+            self._writer = LoopWriter(self.recorder, lambda exc: self.post(DriverDone(exc)))
         left = self.deadline.left()
         if left is not None:
             later = asyncio.get_running_loop().call_later
@@ -147,6 +154,8 @@ class Driver:
             timer.cancel()
         for pool in self._pools:
             pool.close()
+        if self._writer is not None:
+            self._writer.stop()
         self.post(DriverDone(failure.__cause__ if isinstance(failure, FatalError) else failure))
         self.ended.set()
 
@@ -202,6 +211,7 @@ class Driver:
         assert planned is not None  # noqa: S101 - only called with a task
         assert call is not None  # noqa: S101 - it goes with the task
         values = self._reader.values(planned.call, row)
+        key = "" if self.recorder is None else self.recorder.task_key(values)
         is_async = planned.task.is_async
         limit = self.slots
         failure: BaseException | None = None
@@ -227,13 +237,16 @@ class Driver:
             error, failure = schema.error_text(exc.kind, text_of(str(exc))), exc
         except Exception as exc:  # noqa: BLE001 - a user's task may raise anything
             error, failure = self.tracebacks.record(exc), exc
-        self.post(OutputDone(row, error, failure))
+        if self.recorder is not None:
+            self.recorder.put_output(row, key, self.inputs.outputs[row], error)
+        self._ended(OutputDone(row, error, failure))
         self._stop_if_failed(error)
         return error is None
 
     async def _make_cell(self, place: int, row: int) -> None:
         planned, call = self.plan.evaluators[place], self._cell_calls[place]
         values = self._reader.values(planned.call, row)
+        key = "" if self.recorder is None else self.recorder.key(place, values)
         failure: BaseException | None = None
         started = asyncio.get_running_loop().time()
         try:
@@ -260,8 +273,15 @@ class Driver:
         except Exception as exc:  # noqa: BLE001 - a user's evaluator may raise anything
             cell, failure = Cell(error=self.tracebacks.record(exc)), exc
         seconds = asyncio.get_running_loop().time() - started
-        self.post(CellDone(place, row, cell, failure, seconds))
+        if self.recorder is not None:
+            self.recorder.put(place, row, key, cell, seconds, paid=True)
+        self._ended(CellDone(place, row, cell, failure, seconds))
         self._stop_if_failed(cell.error)
+
+    def _ended(self, message: Message) -> None:
+        if self._writer is not None:
+            self._writer.soon()
+        self.post(message)
 
     def _stop_if_failed(self, error: str | None) -> None:
         """Make no further call while the pump has yet to learn that it should raise."""
