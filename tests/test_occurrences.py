@@ -110,6 +110,22 @@ def test_no_rows_have_no_numbers():
     assert numbers_of(pd.DataFrame({"input": pd.Series([], dtype="string")})) == []
 
 
+def test_a_task_that_asks_no_model_reads_no_rows_but_those_around_the_ones_it_makes(monkeypatch):
+    """Nobody needs to know which of the equal rows they are."""
+    frame = pd.DataFrame({"input": ["a"] * 3_000, "output": ["b"] * 2_999 + [None]})
+    whole_read, read = Column.values, []
+
+    def values(column, rows):
+        found = whole_read(column, rows)
+        read.extend(found if column.name == "input" else ())
+        return found
+
+    monkeypatch.setattr(Column, "values", values)
+    ef.run_experiment(frame, lambda input: input * 2, only="missing")
+
+    assert 0 < len(read) <= 256
+
+
 class Samples:
     """A server's script: each reply is a sample that nobody else has.
 

@@ -27,6 +27,7 @@ class Occurrences:
         >>> from evalframe.core.columns import Column
         >>> from evalframe.core.namespace import ColumnSource
         >>> from evalframe.engines.inputs import Inputs
+        >>> from evalframe.engines.occurrences import Occurrences
         >>> frame = pd.DataFrame({"q": ["a", "b", "a"]})
         >>> inputs = Inputs(lambda name: Column(name, frame[name]), ["q"], frame.index, 1)
         >>> occurrences = Occurrences(Binding((ColumnSource("q"),), ()), inputs, None)

@@ -220,6 +220,7 @@ class Session:
         count = functools.partial(spent.add, model)
         # By whom, too: what one judge cannot take another may, by rules that are not sent.
         terms = f"{request.key}|{model!r}|{invalid_retries}"
+        # A row that is answered apart has a key of its own: what it ends in is kept for nobody.
         alone = occurrence is not None
         ended, first = (await asked(), True) if alone else await self._sharing.ask(terms, asked)
         if not first:
