@@ -25,6 +25,7 @@ from evalframe.engines.faults import Tracebacks, stand_in
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.loop import FatalError
 from evalframe.engines.messages import CellDone, DriverDone, Message, OutputDone
+from evalframe.engines.occurrences import Occurrences
 from evalframe.engines.plan import Plan
 from evalframe.engines.recorder import LoopWriter, Recorder
 from evalframe.engines.rows import RowReader
@@ -78,6 +79,7 @@ class Driver:
         self._calls: set[asyncio.Future[Any]] = set()
         self._reader = RowReader(inputs)
         self.session = session
+        self._occurrences: Occurrences | None = None
         self._task_call = self._opened_task()
         self._cell_calls = {place: self._opened_evaluator(place) for place in self._apart}
         self._pools: list[DaemonThreads] = []
@@ -87,7 +89,10 @@ class Driver:
         if planned is None:
             return None
         opened = planned.task.opened(self.session)
-        function = planned.call.function if opened is None else planned.call.caller(opened)
+        function = planned.call.function
+        if opened is not None:
+            function, binding = planned.call.caller(opened), planned.call.binding
+            self._occurrences = Occurrences(binding, self.inputs, self.plan.repetition_of)
         return _Settled(function, partial(checked_output, declared=planned.task.output))
 
     def _opened_evaluator(self, place: int) -> _Settled:
@@ -292,7 +297,9 @@ class Driver:
         """Await a coroutine function in a task, and a context, of its own."""
         self._check_open()
         loop = asyncio.get_running_loop()
-        info = CallInfo(self.plan.repetition(row))
+        known = self._occurrences if call is self._task_call else None
+        occurrence = None if known is None else known[row]
+        info = CallInfo(self.plan.repetition(row), occurrence=occurrence)
         context = self.context.copy()
         context.run(enter_call, info)
         task = loop.create_task(call.awaited(values), context=context)
