@@ -14,7 +14,7 @@ import contextvars
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from evalframe.core import schema
 from evalframe.core.call_info import CallInfo, enter_call
@@ -29,6 +29,7 @@ from evalframe.engines.occurrences import Occurrences
 from evalframe.engines.plan import Plan
 from evalframe.engines.recorder import LoopWriter, Recorder
 from evalframe.engines.rows import RowReader
+from evalframe.engines.settled import Settled
 from evalframe.engines.threads import DaemonThreads
 from evalframe.evaluators.normalize import normalize, text_of
 from evalframe.llm.connect import Session
@@ -84,7 +85,7 @@ class Driver:
         self._cell_calls = {place: self._opened_evaluator(place) for place in self._apart}
         self._pools: list[DaemonThreads] = []
 
-    def _opened_task(self) -> _Settled | None:
+    def _opened_task(self) -> Settled | None:
         planned = self.plan.task
         if planned is None:
             return None
@@ -93,13 +94,13 @@ class Driver:
         if opened is not None:
             function, binding = planned.call.caller(opened), planned.call.binding
             self._occurrences = Occurrences(binding, self.inputs, self.plan.repetition_of)
-        return _Settled(function, partial(checked_output, declared=planned.task.output))
+        return Settled(function, partial(checked_output, declared=planned.task.output))
 
-    def _opened_evaluator(self, place: int) -> _Settled:
+    def _opened_evaluator(self, place: int) -> Settled:
         planned = self.plan.evaluators[place]
         opened = planned.evaluator.opened(self.session, details=self.plan.details)
         function = planned.call.function if opened is None else planned.call.caller(opened)
-        return _Settled(function, partial(normalize, rules=planned.rules))
+        return Settled(function, partial(normalize, rules=planned.rules))
 
     def start(self) -> asyncio.Task[None]:
         """Run on the running loop; the end is posted as `DriverDone`, however it comes."""
@@ -293,7 +294,7 @@ class Driver:
         if self.plan.stop_at_failure and error is not None and schema.is_failure(error):
             raise FatalError
 
-    async def _async_call(self, call: _Settled, values: list[Any], row: int) -> Any:
+    async def _async_call(self, call: Settled, values: list[Any], row: int) -> Any:
         """Await a coroutine function in a task, and a context, of its own."""
         self._check_open()
         loop = asyncio.get_running_loop()
@@ -340,7 +341,7 @@ class Driver:
         if self._closing or self.deadline.over():
             raise NotBegunError
 
-    async def _thread_call(self, pool: DaemonThreads, call: _Settled, values: list[Any]) -> Any:
+    async def _thread_call(self, pool: DaemonThreads, call: Settled, values: list[Any]) -> Any:
         self._check_open()
         context = self.context.copy()
         future = pool.submit(lambda: context.run(call.called, values))
@@ -383,19 +384,3 @@ class Driver:
 
 def _in_time(timeout: float | None) -> str:
     return f"no result within {timeout:g} s"
-
-
-class _Settled(NamedTuple):
-    """A call whose result is taken over before any other user code runs, which may change it."""
-
-    function: Callable[..., Any]
-    settle: Callable[[Any], Any]
-
-    def called(self, values: list[Any]) -> Any:
-        return self.settle(self.function(*values))
-
-    async def awaited(self, values: list[Any]) -> Any:
-        try:
-            return self.settle(await self.function(*values))
-        except (KeyboardInterrupt, SystemExit) as exc:
-            raise FatalError from exc
