@@ -302,9 +302,6 @@ def _count(
             line.cached += 1
             continue
         line.guessed += asked.request.prompt_tokens
-        # One that is asked apart from an equal one could not be told from it by the cache.
-        if asked.request.occurrence > 1:
-            continue
         if len(line.sample) < probe:
             line.sample.append(asked)
         elif probe and (place := rng.randrange(line.requests)) < probe:

@@ -33,6 +33,7 @@ def run_experiment(
     repetitions: int = 1,
     dry_run: bool | int = False,
     details: bool = False,
+    run_dir: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
     deadline: float | None = None,
     max_cost: float | None = None,
@@ -73,8 +74,16 @@ def run_experiment(
         details: Add `eval.<name>.latency_s`, in seconds (a vectorized call's time is shared
             equally by its rows), `eval.<name>.fingerprint`, and for judges tokens, `cost` and
             `from_cache`. With `only`, also where the frame's results have them.
+        run_dir: Folder in which results are kept as they come, so that nothing paid for is lost
+            when the run ends early, even by kill -9. The same call again goes on from there:
+            cells and task outputs that are finished are not run again, failures neither (they
+            are with only="failed"), unless no answer came (a timeout, a server out of reach, a
+            rate limit, a wrong key). They are found by what was read and by the code, not by row
+            number: rows may be added, dropped, reordered or edited. Cells of a vectorized
+            function, which sees all rows, are kept only where all of them are the same. One run
+            at a time. Adds `eval.<name>.fingerprint`.
         cache: File in which replies and embeddings of models are kept, so that none is paid for
-            twice.
+            twice; with `run_dir`, one in that folder if not given.
         deadline: Seconds after which no cell and no task call begins. Calls in flight have 5 s
             more; a plain function in the caller's thread is never cut off. The rest is
             `skipped: deadline`.
@@ -93,6 +102,9 @@ def run_experiment(
         ExperimentError: What was asked for cannot run. All mistakes are listed, and nothing
             has been called yet.
         DatasetError: The data cannot be read; ColumnNotFoundError if a column is not there.
+        RunDirError: The folder cannot be used, is in use, or has nothing but results of others.
+        JournalError: The journal in it is damaged, or its disk fails during the run: what is
+            safe is named, and `.partial` is the frame so far.
         StuckCallsError: 8 timed-out calls cannot be stopped.
         Exception: With errors="raise", what the user's function raised, or CellError. Then,
             and on KeyboardInterrupt (after which calls in flight have 5 s to end, unless it comes
@@ -141,6 +153,7 @@ async def arun_experiment(
     repetitions: int = 1,
     dry_run: bool | int = False,
     details: bool = False,
+    run_dir: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
     deadline: float | None = None,
     max_cost: float | None = None,
@@ -166,6 +179,7 @@ async def arun_experiment(
         repetitions: See there.
         dry_run: See there.
         details: See there.
+        run_dir: See there.
         cache: See there.
         deadline: See there.
         max_cost: See there.

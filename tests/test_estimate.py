@@ -197,9 +197,10 @@ def test_replies_of_a_probed_task_are_kept_for_the_run(serve, tmp_path):
     task = ef.ChatTask(model_of(server), "{{ item.input }}")
     data = pd.DataFrame({"input": ["a", "a", "a", "b"]})
     ef.estimate(data, task, probe=9, cache=cache)
+    probed = server.calls
     ef.run_experiment(data, task, cache=cache)
 
-    assert server.calls == 4
+    assert (probed, server.calls) == (4, 4)
 
 
 def test_a_probe_that_fails_says_so(serve):

@@ -128,6 +128,7 @@ def run_page(text, filename):
     return wrong
 
 
+@pytest.mark.filterwarnings("ignore:run_dir='runs/polite'. finished before")
 @pytest.mark.usefixtures("elsewhere")
 def test_readme_runs_and_gives_what_it_shows():
     """A reader who pastes the README's python into a fresh Python sees its outputs."""

@@ -9,6 +9,7 @@ import contextlib
 import contextvars
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 
 class CallClock:
@@ -45,20 +46,39 @@ class CallClock:
         return now - self._started - self._waited - waiting
 
 
+class Occurrence(NamedTuple):
+    """A row among those of a run that are equal in what a task reads.
+
+    Attributes:
+        read: The digest of what it reads of the row.
+        number: Which of the equal rows of one repetition it is, in their order, from 1.
+    """
+
+    read: str
+    number: int
+
+
 class CallInfo:
     """One call of a run.
 
     Attributes:
         repetition: Which repetition of its row, from 1.
         clock: The call's own clock.
+        occurrence: Its row's, for a task that asks models; else None.
     """
 
-    __slots__ = ("clock", "repetition")
+    __slots__ = ("clock", "occurrence", "repetition")
 
-    def __init__(self, repetition: int = 1, clock: CallClock | None = None) -> None:
+    def __init__(
+        self,
+        repetition: int = 1,
+        clock: CallClock | None = None,
+        occurrence: Occurrence | None = None,
+    ) -> None:
         """A call outside any run is the first repetition."""
         self.repetition = repetition
         self.clock = clock or CallClock()
+        self.occurrence = occurrence
 
 
 _current: contextvars.ContextVar[CallInfo | None] = contextvars.ContextVar(

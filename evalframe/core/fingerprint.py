@@ -67,7 +67,7 @@ def of_values(values: Sequence[Any]) -> str:
     """The digest of plain values; equal only for equal values of equal types in the same order.
 
     Args:
-        values: Each as `nested.plain` gives it.
+        values: Each as `nested.plain` gives it, or a dict of such by the labels of columns.
 
     Returns:
         32 hexadecimal digits.
@@ -80,7 +80,7 @@ def of_values(values: Sequence[Any]) -> str:
         >>> of_values([1]) == of_values([1.0])
         False
     """
-    return _digest(encode(list(values)))
+    return _digest(encode(_with_text_keys(values)))
 
 
 def of_cell(code: str, values: Sequence[Any]) -> str:
@@ -88,7 +88,7 @@ def of_cell(code: str, values: Sequence[Any]) -> str:
 
     Args:
         code: The digest of its evaluator.
-        values: What that reads of the row, in the order of its reads.
+        values: What that reads of the row, in the order of its reads; as for `of_values`.
 
     Returns:
         32 hexadecimal digits.
@@ -96,7 +96,17 @@ def of_cell(code: str, values: Sequence[Any]) -> str:
     Raises:
         TypeError: A value is not plain.
     """
-    return _digest(f"{code} {encode(list(values))}")
+    return _digest(f"{code} {encode(_with_text_keys(values))}")
+
+
+def _with_text_keys(values: Sequence[Any]) -> list[Any]:
+    """The values; columns of a row may have labels that are no text, such as 0."""
+    return [
+        {repr(label): item for label, item in value.items()}
+        if type(value) is dict and not all(type(label) is str for label in value)
+        else value
+        for value in values
+    ]
 
 
 def _digest(text: str) -> str:

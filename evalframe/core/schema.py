@@ -101,6 +101,9 @@ DEADLINE = f"{SKIPPED}: deadline"
 # Skips that are the run's and not the evaluator's: the cell is still to come.
 PENDING = frozenset({NOT_RUN, BUDGET, DEADLINE})
 
+# Failures where no answer came: nothing has been finished, and another call may end otherwise.
+UNANSWERED = frozenset({TIMEOUT, RATE_LIMIT, QUOTA, AUTH, SERVER_ERROR, CONNECTION})
+
 LONGEST_ERROR = 2_000
 
 _COLUMN = re.compile(r"eval\.([^.`\n\r]+)\.([^.]+)", re.DOTALL)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from evalframe.core.binding import Binding
+from evalframe.core.code_forms import is_users_class
 from evalframe.core.columns import chunked
 from evalframe.core.fingerprint import of_cell
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.plan import PlannedEvaluator, Rows
+from evalframe.evaluators.base import Evaluator
+from evalframe.evaluators.function import FunctionEvaluator
 
 
 def cell_fingerprints(binding: Binding, code: str, inputs: Inputs, rows: Rows) -> list[str]:
@@ -22,11 +26,35 @@ def cell_fingerprints(binding: Binding, code: str, inputs: Inputs, rows: Rows) -
         inputs: The values.
         rows: Which rows; their outputs must be there if they are read.
     """
-    numbers, found = np.asarray(rows, dtype=np.int64), list[str]()
+    return [mark for chunk in in_chunks(binding, code, inputs, rows) for mark in chunk]
+
+
+def in_chunks(binding: Binding, code: str, inputs: Inputs, rows: Rows) -> Iterator[list[str]]:
+    """The same, a few thousand rows at a time; there is at least one chunk."""
+    numbers = np.asarray(rows, dtype=np.int64)
     for chunk in chunked(len(numbers)):
-        columns = [inputs.values(source, numbers[chunk]) for source in binding.reads]
-        found += [of_cell(code, values) for values in zip(*columns, strict=True)]
-    return found
+        here = numbers[chunk]
+        if not binding.reads:
+            yield [of_cell(code, [])] * len(here)
+            continue
+        columns = [inputs.values(source, here) for source in binding.reads]
+        yield [of_cell(code, values) for values in zip(*columns, strict=True)]
+
+
+def reads_all_rows(evaluator: Evaluator) -> bool:
+    """Whether a cell may depend on other rows: a user's vectorized function sees them all."""
+    users = isinstance(evaluator, FunctionEvaluator) or is_users_class(type(evaluator))
+    return evaluator.vectorized and users
+
+
+def of_one_call(marks: Sequence[str]) -> list[str]:
+    """The fingerprints of cells that one call makes of all these rows together.
+
+    Args:
+        marks: The fingerprint that each has by its own row, in the order of the rows.
+    """
+    whole = hashlib.blake2b("".join(marks).encode(), digest_size=16).hexdigest()
+    return [of_cell(whole, [mark]) for mark in marks]
 
 
 class Fingerprints:

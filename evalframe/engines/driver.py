@@ -14,7 +14,7 @@ import contextvars
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from evalframe.core import schema
 from evalframe.core.call_info import CallInfo, enter_call
@@ -25,8 +25,11 @@ from evalframe.engines.faults import Tracebacks, stand_in
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.loop import FatalError
 from evalframe.engines.messages import CellDone, DriverDone, Message, OutputDone
+from evalframe.engines.occurrences import Occurrences
 from evalframe.engines.plan import Plan
+from evalframe.engines.recorder import LoopWriter, Recorder
 from evalframe.engines.rows import RowReader
+from evalframe.engines.settled import Settled
 from evalframe.engines.threads import DaemonThreads
 from evalframe.evaluators.normalize import normalize, text_of
 from evalframe.llm.connect import Session
@@ -56,10 +59,13 @@ class Driver:
         post: Callable[[Message], None],
         *,
         deadline: Deadline,
+        recorder: Recorder | None,
     ) -> None:
         """Remember what to run; the caller's context is taken now."""
         self.plan = plan
         self.deadline = deadline
+        self.recorder = recorder
+        self._writer: LoopWriter | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._closing = self._cut = False
         self.inputs = inputs
@@ -74,23 +80,27 @@ class Driver:
         self._calls: set[asyncio.Future[Any]] = set()
         self._reader = RowReader(inputs)
         self.session = session
+        self._occurrences: Occurrences | None = None
         self._task_call = self._opened_task()
         self._cell_calls = {place: self._opened_evaluator(place) for place in self._apart}
         self._pools: list[DaemonThreads] = []
 
-    def _opened_task(self) -> _Settled | None:
+    def _opened_task(self) -> Settled | None:
         planned = self.plan.task
         if planned is None:
             return None
         opened = planned.task.opened(self.session)
-        function = planned.call.function if opened is None else planned.call.caller(opened)
-        return _Settled(function, partial(checked_output, declared=planned.task.output))
+        function = planned.call.function
+        if opened is not None:
+            function, binding = planned.call.caller(opened), planned.call.binding
+            self._occurrences = Occurrences(binding, self.inputs, self.plan.repetition_of)
+        return Settled(function, partial(checked_output, declared=planned.task.output))
 
-    def _opened_evaluator(self, place: int) -> _Settled:
+    def _opened_evaluator(self, place: int) -> Settled:
         planned = self.plan.evaluators[place]
         opened = planned.evaluator.opened(self.session, details=self.plan.details)
         function = planned.call.function if opened is None else planned.call.caller(opened)
-        return _Settled(function, partial(normalize, rules=planned.rules))
+        return Settled(function, partial(normalize, rules=planned.rules))
 
     def start(self) -> asyncio.Task[None]:
         """Run on the running loop; the end is posted as `DriverDone`, however it comes."""
@@ -127,6 +137,9 @@ class Driver:
         self.stop()
 
     async def _run(self) -> None:
+        if self.recorder is not None:
+            # The pump raises what the disk says, and then ends this run.
+            self._writer = LoopWriter(self.recorder, lambda exc: self.post(DriverDone(exc)))
         left = self.deadline.left()
         if left is not None:
             later = asyncio.get_running_loop().call_later
@@ -147,6 +160,8 @@ class Driver:
             timer.cancel()
         for pool in self._pools:
             pool.close()
+        if self._writer is not None:
+            self._writer.stop()
         self.post(DriverDone(failure.__cause__ if isinstance(failure, FatalError) else failure))
         self.ended.set()
 
@@ -202,6 +217,7 @@ class Driver:
         assert planned is not None  # noqa: S101 - only called with a task
         assert call is not None  # noqa: S101 - it goes with the task
         values = self._reader.values(planned.call, row)
+        key = "" if self.recorder is None else self.recorder.task_key(values)
         is_async = planned.task.is_async
         limit = self.slots
         failure: BaseException | None = None
@@ -227,13 +243,16 @@ class Driver:
             error, failure = schema.error_text(exc.kind, text_of(str(exc))), exc
         except Exception as exc:  # noqa: BLE001 - a user's task may raise anything
             error, failure = self.tracebacks.record(exc), exc
-        self.post(OutputDone(row, error, failure))
+        if self.recorder is not None:
+            self.recorder.put_output(row, key, self.inputs.outputs[row], error)
+        self._ended(OutputDone(row, error, failure))
         self._stop_if_failed(error)
         return error is None
 
     async def _make_cell(self, place: int, row: int) -> None:
         planned, call = self.plan.evaluators[place], self._cell_calls[place]
         values = self._reader.values(planned.call, row)
+        key = "" if self.recorder is None else self.recorder.key(place, values)
         failure: BaseException | None = None
         started = asyncio.get_running_loop().time()
         try:
@@ -260,19 +279,28 @@ class Driver:
         except Exception as exc:  # noqa: BLE001 - a user's evaluator may raise anything
             cell, failure = Cell(error=self.tracebacks.record(exc)), exc
         seconds = asyncio.get_running_loop().time() - started
-        self.post(CellDone(place, row, cell, failure, seconds))
+        if self.recorder is not None:
+            self.recorder.put(place, row, key, cell, seconds, paid=True)
+        self._ended(CellDone(place, row, cell, failure, seconds))
         self._stop_if_failed(cell.error)
+
+    def _ended(self, message: Message) -> None:
+        if self._writer is not None:
+            self._writer.soon()
+        self.post(message)
 
     def _stop_if_failed(self, error: str | None) -> None:
         """Make no further call while the pump has yet to learn that it should raise."""
         if self.plan.stop_at_failure and error is not None and schema.is_failure(error):
             raise FatalError
 
-    async def _async_call(self, call: _Settled, values: list[Any], row: int) -> Any:
+    async def _async_call(self, call: Settled, values: list[Any], row: int) -> Any:
         """Await a coroutine function in a task, and a context, of its own."""
         self._check_open()
         loop = asyncio.get_running_loop()
-        info = CallInfo(self.plan.repetition(row))
+        known = self._occurrences if call is self._task_call else None
+        occurrence = None if known is None else known[row]
+        info = CallInfo(self.plan.repetition(row), occurrence=occurrence)
         context = self.context.copy()
         context.run(enter_call, info)
         task = loop.create_task(call.awaited(values), context=context)
@@ -313,7 +341,7 @@ class Driver:
         if self._closing or self.deadline.over():
             raise NotBegunError
 
-    async def _thread_call(self, pool: DaemonThreads, call: _Settled, values: list[Any]) -> Any:
+    async def _thread_call(self, pool: DaemonThreads, call: Settled, values: list[Any]) -> Any:
         self._check_open()
         context = self.context.copy()
         future = pool.submit(lambda: context.run(call.called, values))
@@ -356,19 +384,3 @@ class Driver:
 
 def _in_time(timeout: float | None) -> str:
     return f"no result within {timeout:g} s"
-
-
-class _Settled(NamedTuple):
-    """A call whose result is taken over before any other user code runs, which may change it."""
-
-    function: Callable[..., Any]
-    settle: Callable[[Any], Any]
-
-    def called(self, values: list[Any]) -> Any:
-        return self.settle(self.function(*values))
-
-    async def awaited(self, values: list[Any]) -> Any:
-        try:
-            return self.settle(await self.function(*values))
-        except (KeyboardInterrupt, SystemExit) as exc:
-            raise FatalError from exc

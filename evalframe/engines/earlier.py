@@ -49,7 +49,8 @@ def kept_details(columns: Iterable[Hashable], options: Mapping[str, Any]) -> tup
     fields = {pair[1] for pair in map(schema.parse, columns) if pair is not None}
     adds = options["only"] is not None
     details = options["details"] is True or (adds and schema.LATENCY in fields)
-    return details, details or (adds and schema.FINGERPRINT in fields)
+    marks = details or options["run_dir"] is not None
+    return details, marks or (adds and schema.FINGERPRINT in fields)
 
 
 class _Found(NamedTuple):

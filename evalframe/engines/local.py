@@ -17,6 +17,7 @@ import pandas as pd
 
 from evalframe.core import schema
 from evalframe.core.columns import TEXT
+from evalframe.core.errors import JournalError
 from evalframe.engines.deadline import GRACE_S, Deadline, DeadlineError
 from evalframe.engines.driver import Driver
 from evalframe.engines.faults import Tracebacks, own_failure, stand_in
@@ -25,6 +26,7 @@ from evalframe.engines.loop import FatalError, guarded, loop_for_waiting
 from evalframe.engines.plan import Plan
 from evalframe.engines.progress import Progress
 from evalframe.engines.pump import Pump, StoppedError
+from evalframe.engines.recorder import Recorder
 from evalframe.engines.signals import SignalsTold, end_by
 from evalframe.engines.threads import DaemonThreads
 from evalframe.llm.connect import Session
@@ -34,6 +36,8 @@ from evalframe.tasks.output import output_column
 _STOP_SECONDS = 5.0
 _AWAITED = "await ef.arun_experiment(...)"
 _INTERRUPTS = (KeyboardInterrupt, SystemExit)
+# After these, calls in flight have a few seconds: they are paid for, and not what went wrong.
+_PATIENT = (*_INTERRUPTS, JournalError)
 
 
 class LocalRun:
@@ -46,8 +50,23 @@ class LocalRun:
         stayed: Why so many outputs that were to be made anew are still those of before.
     """
 
-    def __init__(self, plan: Plan, inputs: Inputs, builder: Builder, progress: Progress) -> None:
-        """Make the parts; nothing runs yet."""
+    def __init__(
+        self,
+        plan: Plan,
+        inputs: Inputs,
+        builder: Builder,
+        progress: Progress,
+        recorder: Recorder | None = None,
+    ) -> None:
+        """Make the parts; nothing runs yet.
+
+        Args:
+            plan: What to run.
+            inputs: What calls read.
+            builder: Takes the cells.
+            progress: Is told of them.
+            recorder: Keeps what is finished on disk.
+        """
         self.plan = plan
         self.inputs = inputs
         self.builder = builder
@@ -73,7 +92,9 @@ class LocalRun:
             self.session,
             progress=progress,
             deadline=self.deadline,
+            recorder=recorder,
         )
+        self._recorder = recorder
         self._has_driver = len(plan.driven_rows()) > 0
         self._used: asyncio.AbstractEventLoop | None = None
         self._future: concurrent.futures.Future[Any] | None = None
@@ -86,6 +107,7 @@ class LocalRun:
             self.session,
             self.pump.inbox.put,
             deadline=self.deadline,
+            recorder=self._recorder,
         )
 
     def _failure_of_user(self, exc: BaseException) -> str:
@@ -131,7 +153,8 @@ class LocalRun:
         done = [row in pump.finished_tasks or not self.plan.task_runs(row) for row in rows]
         # A call may have ended after the stop: it counts with its message, or not at all.
         made = [value if done[row] else None for row, value in enumerate(outputs)]
-        errors = [pump.task_errors.get(row) or (None if done[row] else left_out) for row in rows]
+        known = {**self.plan.no_output, **pump.task_errors}
+        errors = [known.get(row, None if done[row] else left_out) for row in rows]
         return made, errors
 
     def run(self) -> None:
@@ -164,7 +187,7 @@ class LocalRun:
             loop.call_soon_threadsafe(driver.start)
             self.pump.run(await_on_loop, has_driver=True)
         except BaseException as exc:
-            if isinstance(exc, _INTERRUPTS):
+            if isinstance(exc, _PATIENT):
                 loop.call_soon_threadsafe(driver.wind_down, schema.NOT_RUN)
                 # A second Ctrl-C ends the waiting.
                 with contextlib.suppress(*_INTERRUPTS):
@@ -212,7 +235,8 @@ class LocalRun:
                 await over.wait()
             finally:
                 waiting.add(loop.create_task(worked.wait()))
-                await self._end(driver, waiting, patient=bool(signals))
+                patient = bool(signals) or isinstance(failure, JournalError)
+                await self._end(driver, waiting, patient=patient)
                 if worked.is_set():
                     # Else a call of the user's still holds the pump, which takes its own messages.
                     self.pump.take_rest()

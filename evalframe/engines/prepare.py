@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -294,6 +295,9 @@ def check_options(options: Mapping[str, Any]) -> list[str]:
     name = options["experiment_name"]
     if name is not None and not isinstance(name, str):
         problems.append(f"experiment_name must be text, not {name!r}.")
+    run_dir = options["run_dir"]
+    if run_dir is not None and not (isinstance(run_dir, (str, os.PathLike)) and os.fspath(run_dir)):
+        problems.append(f"run_dir must be the path of a folder, not {run_dir!r}.")
     problems += _check_only(options)
     flags = ("overwrite", "details", "progress")
     wrong = [flag for flag in flags if not isinstance(options[flag], bool)]

@@ -21,7 +21,7 @@ def probed(sample: _Sample, replies: ReplyCache | None) -> list[ChatReply | str]
     """For each request the reply, or why there is none.
 
     Args:
-        sample: Who asks, and what; a task only what it has not asked before.
+        sample: Who asks, and what.
         replies: Takes in those that are valid.
     """
     if not sample:
@@ -58,7 +58,7 @@ async def _reply(session: Session, asker: Asker, asked: ToBeAsked) -> ChatReply 
             dict(asked.request.body),
             asked.accept,
             repetition=asked.request.repetition,
-            apart=asker.is_task,
+            occurrence=asked.request.occurrence,
             paid=paid,
         )
     except CallError as exc:

@@ -29,6 +29,7 @@ from evalframe.engines.inputs import Batch, Inputs, VectorArguments
 from evalframe.engines.messages import CellDone, DriverDone, Inbox, OutputDone
 from evalframe.engines.plan import Plan, PlannedEvaluator, Rows
 from evalframe.engines.progress import Progress
+from evalframe.engines.recorder import Recorder
 from evalframe.engines.rows import RowReader
 from evalframe.evaluators.bulk import normalize_all
 from evalframe.evaluators.normalize import UNCHANGEABLE, InvalidResultError, normalize
@@ -70,6 +71,7 @@ class Pump:
         *,
         progress: Progress,
         deadline: Deadline,
+        recorder: Recorder | None,
     ) -> None:
         """Remember what to run; the caller's context is taken now."""
         self.plan = plan
@@ -79,6 +81,7 @@ class Pump:
         self.session = session
         self.progress = progress
         self.deadline = deadline
+        self.recorder = recorder
         self.interrupted: BaseException | None = None
         self.inbox = Inbox()
         self.task_errors: dict[int, str] = {}
@@ -102,6 +105,7 @@ class Pump:
             StoppedError: `stop_asked` was set.
             BaseException: What a user's function raised, with `stop_at_failure`; what ended
                 the driver; KeyboardInterrupt.
+            JournalError: The disk of the journal fails.
         """
         at_once = self.plan.ready_rows(self._by_row)
         ready = deque[Rows]([at_once] if len(at_once) else ())
@@ -125,8 +129,14 @@ class Pump:
                 self._run_ready(rows, reader)
             quick = time.perf_counter() - started < _BATCH_SECONDS
             self._size = min(self._size * 2, _LARGEST_BATCH) if quick else max(self._size // 2, 1)
+            self._write()
         for place_ in self.plan.vectorized():
             self._run_vectorized(place_, await_on_loop)
+            self._write()
+
+    def _write(self) -> None:
+        if self.recorder is not None:
+            self.recorder.tick()
 
     def _next_batch(self, ready: deque[Rows]) -> Rows:
         rows = ready.popleft()
@@ -254,12 +264,15 @@ class Pump:
                 planned = self.plan.evaluators[place_]
                 if self.deadline.over():
                     return
-                arguments = [reader.values(planned.call, row)]
-                called = self._call_all(planned, arguments)
+                values = reader.values(planned.call, row)
+                key = "" if self.recorder is None else self.recorder.key(place_, values)
+                called = self._call_all(planned, [values])
                 for result in called.results:
                     cell = normalize(result, planned.rules)
                     seconds = called.seconds[0] if self.plan.details else None
                     self._put(place_, row, cell, seconds=seconds)
+                    if self.recorder is not None:
+                        self.recorder.put(place_, row, key, cell, seconds, paid=False)
                     if called.ended is None:
                         self._stop_if_failed(place_, row, cell.error, None)
                 if called.ended is not None:
@@ -269,6 +282,8 @@ class Pump:
         """Cells of rows in ascending order, which need not be consecutive."""
         if len(cells):
             self.builder.add(place_, _as_range(rows), cells)
+            if self.recorder is not None:
+                self.recorder.add(place_, rows, cells)
             self.progress.add(len(cells))
 
     def _stop_if_any_failed(self, place_: int, rows: Iterable[int], cells: CellColumns) -> None:

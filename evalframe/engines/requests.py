@@ -7,14 +7,15 @@ ToBeAsked   one request, and what would be made of its reply
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from evalframe.core.call_info import Occurrence
 from evalframe.core.columns import chunked
 from evalframe.core.namespace import OutputSource
 from evalframe.core.records import Cell
 from evalframe.engines.inputs import Inputs
+from evalframe.engines.occurrences import Occurrences
 from evalframe.engines.plan import Call
 from evalframe.evaluators.asking import Judge
 from evalframe.evaluators.preview import question_of
@@ -48,13 +49,11 @@ class Asker:
             call: What it reads of the data.
         """
         self.part = part
-        self.is_task = isinstance(part, ChatTask)
-        self.who: str = WHO if self.is_task else str(part.name)
-        self._reads = call.binding.reads
+        self.who: str = WHO if isinstance(part, ChatTask) else str(part.name)
+        self._binding = call.binding
         self._rendered = call.caller(part.rendered)
         self._endpoint = part.model.endpoint()
         self._requests: dict[Any, Any] = {}
-        self._occurrences: Counter[str] = Counter()
 
     @property
     def model(self) -> Model:
@@ -64,7 +63,7 @@ class Asker:
     @property
     def reads_output(self) -> bool:
         """Whether it reads what a task of the run has yet to make."""
-        return any(isinstance(source, OutputSource) for source in self._reads)
+        return any(isinstance(source, OutputSource) for source in self._binding.reads)
 
     def requests(self, inputs: Inputs, left_out: Collection[int]) -> Iterator[ToBeAsked]:
         """The requests of all rows that are asked about, in their order; few are held at once.
@@ -74,22 +73,29 @@ class Asker:
             left_out: Rows that have no output.
         """
         without = frozenset(left_out)
+        is_task = isinstance(self.part, ChatTask)
+        # As in a run that adds to no other: a row's repetition goes by its place.
+        occurrences = Occurrences(self._binding, inputs, None) if is_task else None
         for rows in chunked(len(inputs.index)):
-            columns = [inputs.values(source, rows) for source in self._reads]
+            columns = [inputs.values(source, rows) for source in self._binding.reads]
             for row in range(rows.start, rows.stop):
                 if row in without:
                     continue
                 values = [column[row - rows.start] for column in columns]
-                made = self._made(values, row % inputs.repetitions + 1)
+                occurrence = None if occurrences is None else occurrences[row]
+                made = self._made(values, row % inputs.repetitions + 1, occurrence)
                 if made is not None:
                     yield made
 
-    def _made(self, values: Sequence[Any], repetition: int) -> ToBeAsked | None:
+    def _made(
+        self, values: Sequence[Any], repetition: int, occurrence: Occurrence | None
+    ) -> ToBeAsked | None:
         found: Any = question_of(self._rendered, values)
         if isinstance(found, Cell):
             return None
         if isinstance(self.part, ChatTask):
-            return self._apart(found, repetition)
+            request = ChatRequest(self._endpoint, found, repetition, occurrence)
+            return ToBeAsked(request.key, request, text_in)
         reading = found.reading
         if reading not in self._requests:
             self._requests[reading] = self.part.request(reading)
@@ -99,10 +105,3 @@ class Asker:
         # As in a session: judges that would take other replies share none.
         terms = f"{request.key}|{self.model!r}|{self.part.invalid_retries}"
         return ToBeAsked(terms, request, functools.partial(self.part.accept, reading))
-
-    def _apart(self, body: dict[str, Any], repetition: int) -> ToBeAsked:
-        """A request of a task: equal rows are asked apart."""
-        key = ChatRequest(self._endpoint, body, repetition).key
-        self._occurrences[key] += 1
-        request = ChatRequest(self._endpoint, body, repetition, self._occurrences[key])
-        return ToBeAsked(request.key, request, text_in)

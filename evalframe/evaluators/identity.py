@@ -99,17 +99,23 @@ def told(evaluator: Evaluator) -> EvaluatorInfo:
     )
 
 
-def unread_note(name: str, unread: Sequence[str]) -> str | None:
-    """What the user is told of an evaluator whose fingerprint does not see all; None if it does."""
+def unread_note(name: str, unread: Sequence[str], what: str = "evaluator") -> str | None:
+    """What the user is told of a fingerprint that does not see all; None if it does.
+
+    Args:
+        name: Whose it is.
+        unread: What it does not see.
+        what: "evaluator" or "task".
+    """
     # A counter or a cache is no constant, and nobody means it to be.
     hidden = [text for text in unread if not text.endswith(CHANGES)]
     if not hidden:
         return None
     more = len(hidden) - _MOST_NAMED
-    what = ", ".join(hidden[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    parts = ", ".join(hidden[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
     return (
-        f"The fingerprint of {name!r} cannot see into {what}: it stays the same when they change. "
-        "Give the evaluator a version=, and another one when it is to count as changed."
+        f"The fingerprint of {name!r} cannot see into {parts}: it stays the same when they change. "
+        f"Give the {what} a version=, and another one when it is to count as changed."
     )
 
 

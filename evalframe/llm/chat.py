@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self, TypeVar
 
+from evalframe.core.call_info import Occurrence
 from evalframe.core.records import CallError
 from evalframe.llm.model import Endpoint
 
@@ -112,13 +113,13 @@ class ChatRequest:
         endpoint: Where it goes.
         body: The request body, without the model's name.
         repetition: Which repetition of its row; each is a question of its own.
-        occurrence: Which of several equal requests that are to be answered apart.
+        occurrence: The row that it is about, where each row is to be answered apart.
     """
 
     endpoint: Endpoint
     body: Mapping[str, Any]
     repetition: int = 1
-    occurrence: int = 1
+    occurrence: Occurrence | None = None
 
     @property
     def path(self) -> str:
@@ -145,7 +146,7 @@ class ChatRequest:
         """Hash of everything that can change the answer; timeouts, limits and keys cannot."""
         # Only the outermost fields in any order: properties of a schema are answered in theirs.
         parts = [self.endpoint.base_url, self.endpoint.model, dict(sorted(self.body.items()))]
-        text = json.dumps([*parts, self.repetition, self.occurrence])
+        text = json.dumps([*parts, self.repetition, *(self.occurrence or (1,))])
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property

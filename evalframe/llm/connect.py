@@ -14,11 +14,11 @@ import functools
 import random
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from evalframe.core import schema
+from evalframe.core.call_info import Occurrence
 from evalframe.core.records import CallError
 from evalframe.llm.budget import Budget, BudgetError
 from evalframe.llm.cache import CacheError, ReplyCache
@@ -163,7 +163,6 @@ class Session:
         self._embeddings: dict[Any, Embeddings] = {}
         self._failure = failure
         self._in_thread = in_thread
-        self._occurrences: Counter[str] = Counter()
         self.ends_at_failure = ends_at_failure
         self.spent: dict[str, Spent] = {}
         self.notes: dict[str, None] = {}
@@ -185,7 +184,7 @@ class Session:
         *,
         repetition: int = 1,
         invalid_retries: int = 0,
-        apart: bool = False,
+        occurrence: Occurrence | None = None,
         paid: list[ChatReply] | None = None,
     ) -> Answer:
         """The model's answer to one question, from wherever it can be had.
@@ -197,7 +196,7 @@ class Session:
             accept: Makes a value of a reply, or raises InvalidReplyError.
             repetition: Which repetition of the row it is.
             invalid_retries: How often an invalid reply is asked again.
-            apart: Whether equal questions of one repetition are answered apart.
+            occurrence: The row that it is about, where each row is to be answered apart.
             paid: Takes in the replies that this call was paid for, also where it fails.
 
         Raises:
@@ -205,10 +204,7 @@ class Session:
             InvalidReplyError: There is no valid one.
         """
         endpoint, client = self._connections.to(model)
-        request = ChatRequest(endpoint, body, repetition)
-        if apart:
-            self._occurrences[request.key] += 1
-            request = ChatRequest(endpoint, body, repetition, self._occurrences[request.key])
+        request = ChatRequest(endpoint, body, repetition, occurrence)
         spent = self._spent(who, model)
         spent.cells += 1
         stored = self._stored(request.key, accept)
@@ -224,7 +220,9 @@ class Session:
         count = functools.partial(spent.add, model)
         # By whom, too: what one judge cannot take another may, by rules that are not sent.
         terms = f"{request.key}|{model!r}|{invalid_retries}"
-        ended, first = (await asked(), True) if apart else await self._sharing.ask(terms, asked)
+        # A row that is answered apart has a key of its own: what it ends in is kept for nobody.
+        alone = occurrence is not None
+        ended, first = (await asked(), True) if alone else await self._sharing.ask(terms, asked)
         if not first:
             of_another = ended.who != who and ended.reply is not None
             ended = _taken(ended, who, accept)

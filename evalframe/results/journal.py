@@ -36,7 +36,7 @@ class Journal:
         >>> from pathlib import Path
         >>> from evalframe.core.records import Cell
         >>> from evalframe.results.journal import Journal
-        >>> from evalframe.results.journal_cells import Mark
+        >>> from evalframe.results.journal_cells import Mark, packed
         >>> folder = Path("journal")
         >>> folder.mkdir()
         >>> mark = Mark(key="0" * 32, occurrence=0, row=0)
@@ -44,7 +44,7 @@ class Journal:
         ...     journal.put("exact", mark, Cell("True", 1.0), paid=True)
         ...     journal.tick(now=0.0)
         ...     cells = journal.cells("exact")
-        >>> cells.take(cells.find([mark.key], [mark.occurrence])).arrays["score"].to_pylist()
+        >>> cells.take(cells.find(packed([mark.key]))).arrays["score"].to_pylist()
         [1.0]
     """
 

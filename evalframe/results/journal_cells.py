@@ -3,13 +3,14 @@
 Owns   the columns of a journal file, which of its rows count, and the way to find them.
 
 Mark          what a cell belongs to, and where its row stood
+packed        keys as they are searched for
 columns_of    the columns of a table's files
 read          the rows of one file
 JournalCells  cells of a table, by key and occurrence number
 
-A cell belongs to a key (the fingerprint of the evaluator and of what it read) and to its
-occurrence number among equal rows. Of cells with the same mark the newest counts. A million of
-them cost their Arrow columns and 40 bytes each, no Python objects.
+A cell belongs to a key (the fingerprint of the evaluator and of what it read); a number tells the
+cells of equal rows apart. Of cells with the same mark the newest counts. A million of them cost
+their Arrow columns and 40 bytes each, no Python objects.
 """
 
 from __future__ import annotations
@@ -46,13 +47,17 @@ _JOINED_ROWS = 8_192
 # Odd, and its bits in no order (2**64 over the golden ratio): neighbours end far apart.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
+# Keys as two numbers each: shape (n, 2).
+Words = np.ndarray[Any, Any]
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
 
 class Mark(NamedTuple):
     """What a cell belongs to.
 
     Attributes:
         key: 32 hex letters: the evaluator's code and what it read of the row.
-        occurrence: How many rows with the same key stand above this one.
+        occurrence: Tells cells of one key apart; they are in the order of their rows.
         row: Position of the row in the run that made the cell; for people, not for finding it.
     """
 
@@ -85,6 +90,15 @@ def keys_of(keys: Sequence[str]) -> bytes:
         message = f"a key has {2 * _KEY_BYTES} hex letters"
         raise ValueError(message)
     return packed
+
+
+def packed(keys: Sequence[str]) -> Words:
+    """Keys as they are searched for.
+
+    Raises:
+        ValueError: One of them is not 32 hex letters.
+    """
+    return np.frombuffer(keys_of(keys), "<u8").reshape(-1, 2)
 
 
 def marks_of(
@@ -146,7 +160,8 @@ class JournalCells:
         self._fields = dict(fields)
         self._wanted = columns_of(None, fields)
         self._batches: list[pa.RecordBatch] = []
-        self._index: _Index | None = None
+        self._both: tuple[Words, Numbers] | None = None
+        self._ranked: tuple[Numbers, _Index] | None = None
         self.unfit = 0
 
     def add(self, columns: pa.Schema, batches: Sequence[pa.RecordBatch]) -> None:
@@ -160,7 +175,7 @@ class JournalCells:
         if any(name in types or name not in _DETAILS for name in lacking):
             self.unfit += sum(map(len, batches))
             return
-        self._index = None
+        self._both = self._ranked = None
         for batch in batches:
             arrays = [
                 nulls(len(batch), field.type) if field.name in lacking else batch[field.name]
@@ -172,18 +187,40 @@ class JournalCells:
         """Number of cells, those that were replaced by newer ones included."""
         return sum(map(len, self._batches))
 
-    def find(
-        self, keys: Sequence[str], occurrences: Sequence[int]
-    ) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Where the newest cell of each mark is, for `take`; -1 where there is none."""
-        packed = np.frombuffer(keys_of(keys), "<u8").reshape(-1, 2)
-        return self._indexed().find(packed, np.asarray(occurrences, "int64"))
+    def find(self, keys: Words) -> Numbers:
+        """Where the cells of some rows are, for `take`; -1 where there is none.
 
-    def newest(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        Of rows with equal keys the first gets the cell with the lowest occurrence number, the
+        next one the next, for as long as there are any.
+
+        Args:
+            keys: One of each row, in the order of the rows, as `packed` gives them.
+        """
+        if self._ranked is None:
+            order = self.newest()
+            order = order[np.argsort(self._marks()[1][order], kind="stable")]
+            theirs = self._marks()[0][order]
+            self._ranked = order, _Index(theirs, _ranks(theirs))
+        order, index = self._ranked
+        found = index.find(keys, _ranks(keys))
+        there = found >= 0
+        found[there] = order[found[there]]
+        return found
+
+    def newest(self) -> Numbers:
         """The cells that no newer one has replaced, in the order of writing."""
-        index = self._indexed()
-        found = index.find(index.keys, index.occurrences)
+        keys, occurrences = self._marks()
+        found = _Index(keys, occurrences).find(keys, occurrences)
         return np.flatnonzero(found == np.arange(len(found)))
+
+    def occurrences(self, positions: Numbers) -> Numbers:
+        """The occurrence numbers of the cells at some positions."""
+        return self._marks()[1][positions]
+
+    def next_occurrence(self) -> int:
+        """A number above those of all cells."""
+        numbers = self._marks()[1]
+        return int(numbers.max()) + 1 if len(numbers) else 0
 
     def take(self, positions: Sequence[int] | np.ndarray[Any, Any]) -> CellColumns:
         """The cells at positions that `find` gave, in that order; ask for all of them at once."""
@@ -196,39 +233,41 @@ class JournalCells:
         table = pa.Table.from_batches(self._batches, self._wanted)
         return table.take(pa.array(positions, pa.int64()))
 
-    def _indexed(self) -> _Index:
-        if self._index is None:
-            self._index = _Index(self._batches)
-        return self._index
+    def _marks(self) -> tuple[Words, Numbers]:
+        """Key and occurrence number of each cell."""
+        if self._both is None:
+            keys = [_key_words(batch[KEY]) for batch in self._batches]
+            numbers = [batch[OCCURRENCE].to_numpy() for batch in self._batches]
+            self._both = (
+                np.concatenate(keys) if keys else np.empty((0, 2), "<u8"),
+                np.concatenate(numbers) if keys else np.empty(0, "int64"),
+            )
+        return self._both
 
 
 class _Index:
-    """Rows by mark: sorted hashes, and the row that each stands for."""
+    """Marks by their hashes, and the place that each has."""
 
-    def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
-        keys = [_key_words(batch[KEY]) for batch in batches]
-        occurrences = [batch[OCCURRENCE].to_numpy() for batch in batches]
-        self.keys = np.concatenate(keys) if keys else np.empty((0, 2), "<u8")
-        self.occurrences = np.concatenate(occurrences) if keys else np.empty(0, "int64")
-        hashes = _hashes(self.keys, self.occurrences)
+    def __init__(self, keys: Words, numbers: Numbers) -> None:
+        self._keys = keys
+        self._numbers = numbers
+        hashes = _hashes(keys, numbers)
         # From the last to the first, and stable: the newest of equal ones stands first.
         backwards = np.argsort(hashes[::-1], kind="stable")
         self._rows = len(hashes) - 1 - backwards
         self._hashes = hashes[self._rows]
 
-    def find(
-        self, keys: np.ndarray[Any, Any], occurrences: np.ndarray[Any, Any]
-    ) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The newest row of each mark, -1 where there is none."""
-        wanted = _hashes(keys, occurrences)
+    def find(self, keys: Words, numbers: Numbers) -> Numbers:
+        """The last place of each mark, -1 where there is none."""
+        wanted = _hashes(keys, numbers)
         at = np.searchsorted(self._hashes, wanted)
         found = np.full(len(wanted), -1, "int64")
         still = np.flatnonzero(at < len(self._hashes))
         while len(still):
             still = still[self._hashes[at[still]] == wanted[still]]
             rows = self._rows[at[still]]
-            same = (self.keys[rows] == keys[still]).all(axis=1)
-            same &= self.occurrences[rows] == occurrences[still]
+            same = (self._keys[rows] == keys[still]).all(axis=1)
+            same &= self._numbers[rows] == numbers[still]
             found[still[same]] = rows[same]
             # Another mark with the same hash: the next one may be it.
             still = still[~same]
@@ -237,12 +276,24 @@ class _Index:
         return found
 
 
-def _key_words(keys: pa.Array) -> np.ndarray[Any, Any]:
+def _ranks(keys: Words) -> Numbers:
+    """The number of each key among the equal ones before it."""
+    order = np.lexsort((keys[:, 1], keys[:, 0]))
+    there = keys[order]
+    places = np.arange(len(keys))
+    first = np.ones(len(keys), bool)
+    first[1:] = (there[1:] != there[:-1]).any(axis=1)
+    ranks = np.empty(len(keys), "int64")
+    ranks[order] = places - np.maximum.accumulate(np.where(first, places, 0))
+    return ranks
+
+
+def _key_words(keys: pa.Array) -> Words:
     words = np.frombuffer(keys.buffers()[1], "<u8").reshape(-1, 2)
     return words[keys.offset : keys.offset + len(keys)]
 
 
-def _hashes(keys: np.ndarray[Any, Any], occurrences: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _hashes(keys: Words, numbers: Numbers) -> np.ndarray[Any, Any]:
     low, high = keys[:, 0], keys[:, 1]
-    mixed: np.ndarray[Any, Any] = low + (high ^ (occurrences.astype("uint64") * _SPREAD)) * _SPREAD
+    mixed: np.ndarray[Any, Any] = low + (high ^ (numbers.astype("uint64") * _SPREAD)) * _SPREAD
     return mixed

@@ -57,6 +57,25 @@ def _still_there(frame: pd.DataFrame, traces: dict[str, str]) -> dict[str, str]:
     return {error: trace for error, trace in traces.items() if error in texts}
 
 
+def total_usage(
+    before: Mapping[str, Mapping[str, Any]],
+    now: Mapping[str, Mapping[str, Any]],
+    continued: Collection[str],
+) -> dict[str, dict[str, Any]]:
+    """What results have cost: evaluator that asks a model, or "<task>" -> facts.
+
+    Args:
+        before: In earlier runs.
+        now: In this one.
+        continued: Whose of the earlier runs count on.
+    """
+    spent = {who: dict(facts) for who, facts in before.items()}
+    for who, facts in now.items():
+        adds = who in continued and who in spent
+        spent[who] = _sum(spent[who], facts) if adds else dict(facts)
+    return spent
+
+
 def _sum(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """What both runs have cost; a cost that is not known of one is not known of both."""
     total: dict[str, Any] = {}
@@ -103,9 +122,8 @@ def remember(
     # What is no evaluator's is the task's: it stays for as long as its outputs do.
     of_task = old.usage.keys() - old.evaluators.keys() if run.task is None else ()
     kept = {*known, *of_task, *continued}
-    spent = {who: facts for who, facts in old.usage.items() if who in kept}
-    for who, facts in run.usage.items():
-        spent[who] = _sum(spent[who], facts) if who in continued and who in spent else facts
+    earlier = {who: facts for who, facts in old.usage.items() if who in kept}
+    spent = total_usage(earlier, run.usage, continued)
     whole = replace(run, evaluators=known, tracebacks=traces, usage=spent)
     if run.task is None:
         whole = replace(whole, task=old.task, task_version=old.task_version)

@@ -24,8 +24,8 @@ class PartRecord:
         unread: What entered the fingerprint by type name only.
         kind: "CODE", "LLM", "HUMAN"; "TASK" for the task.
         version: The mark its author gave it.
-        counts: How its cells ended, such as `{"n": 3, "n_valid": 2, "n_failed": 1}`, and how
-            many of them were taken from the journal.
+        counts: How its cells ended: "n", "n_valid", "n_failed", "n_task_failed", "n_skipped" (of
+            the task "n", "n_failed"), and "n_reused": how many are from earlier runs.
     """
 
     fingerprint: str | None = None
@@ -48,6 +48,9 @@ class RunRecord:
         evaluators: Name -> what is known of it.
         task: The same of the task; None without one.
         versions: Packages.
+        usage: Evaluator that asks a model, or "<task>" -> what its results have cost so far, in
+            all runs of the folder.
+        tracebacks: Error cell -> the first traceback behind it.
 
     Examples:
         >>> from evalframe.results.run_record import PartRecord, RunRecord
@@ -64,6 +67,8 @@ class RunRecord:
     evaluators: dict[str, PartRecord] = field(default_factory=dict)
     task: PartRecord | None = None
     versions: dict[str, str] = field(default_factory=dict)
+    usage: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tracebacks: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The text of the file."""

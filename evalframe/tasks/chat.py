@@ -22,9 +22,10 @@ _OWN_ARGS = ("model", "messages", "stream", "n")
 class ChatTask(Task[..., Any]):
     """A model as task: the reply to a prompt about each row is its `output`.
 
-    It runs on the same stack as judges: retries, rate limits and cache are theirs. Equal rows
-    are asked apart: their outputs are independent samples. A refused, filtered or truncated
-    reply is a failed task.
+    It runs on the same stack as judges: retries, rate limits and cache are theirs. Rows are
+    asked apart, also equal ones: their outputs are independent samples. With a cache a row finds
+    its own again, by what the prompt reads of it and its number among all rows that are equal in
+    that. A refused, filtered or truncated reply is a failed task.
 
     Args:
         model: "<provider>/<model>", or an `ef.Model`.
@@ -108,13 +109,14 @@ class ChatTask(Task[..., Any]):
         session.connect(self.model)
 
         async def asked(condition: Any, row: Any, /, **values: Any) -> str:
+            call = current_call()
             answer = await session.ask(
                 WHO,
                 self.model,
                 self.rendered(condition, row, **values),
                 text_in,
-                repetition=current_call().repetition,
-                apart=True,
+                repetition=call.repetition,
+                occurrence=call.occurrence,
             )
             return str(answer.value)
 

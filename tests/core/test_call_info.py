@@ -82,7 +82,9 @@ def test_pause_ends_with_an_error_too(clock):
 
 def test_call_outside_any_run_is_the_first_repetition():
     """What asks by itself is a question like any other."""
-    assert contextvars.Context().run(current_call).repetition == 1
+    call = contextvars.Context().run(current_call)
+
+    assert (call.repetition, call.occurrence) == (1, None)
 
 
 def test_call_is_of_its_context():

@@ -706,6 +706,16 @@ def test_a_cell_is_told_by_its_code_too():
     assert of_cell("a" * 32, [1]) != of_cell("b" * 32, [1])
 
 
+@pytest.mark.parametrize("label", [0, 1.5, (1, 2), None], ids=str)
+def test_columns_of_a_row_may_have_any_labels(label):
+    """A dict of them is read with the labels of the frame, and told apart by them."""
+    row, other_value, other_label = {label: "a"}, {label: "b"}, {"another": "a"}
+
+    assert len({of_values([each]) for each in (row, other_value, other_label)}) == 3
+    assert of_values([row]) == of_values([dict(row)])
+    assert of_cell("a" * 32, [row]) != of_cell("a" * 32, [other_value])
+
+
 def test_a_value_that_is_not_plain_is_refused():
     """Rows hold plain values only; nothing stands for another object in silence."""
     with pytest.raises(TypeError, match="object has no JSON form"):

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+from evalframe.core.call_info import Occurrence
 from evalframe.llm.chat import ChatError, ChatReply, ChatRequest, Usage
 from evalframe.llm.embedding import EmbeddingReply
 from evalframe.llm.model import Endpoint, Model
@@ -36,7 +37,7 @@ def key(endpoint=HERE, body=BODY, **given):
             id="order-of-properties",
         ),
         pytest.param({"repetition": 2}, id="repetition"),
-        pytest.param({"occurrence": 2}, id="occurrence"),
+        pytest.param({"occurrence": Occurrence("ab", 1)}, id="occurrence"),
     ],
 )
 def test_key_differs_with_what_can_change_the_answer(other):
@@ -68,9 +69,20 @@ def test_limits_and_timeouts_are_in_no_endpoint():
     assert plain.endpoint() == other.endpoint()
 
 
-def test_repetition_and_occurrence_are_not_mixed_up():
-    """The second repetition is not the second of two equal questions."""
-    assert key(repetition=2) != key(occurrence=2)
+def test_every_row_that_is_answered_apart_has_a_key_of_its_own():
+    """By repetition, by what is read of it, and by its number among equal rows."""
+    rows = [(1, "ab", 1), (2, "ab", 1), (1, "ab", 2), (1, "cd", 1)]
+    keys = {
+        key(repetition=repetition, occurrence=Occurrence(read, number))
+        for repetition, read, number in rows
+    }
+
+    assert len(keys) == len(rows)
+
+
+def test_the_key_of_a_question_is_the_same_in_every_version():
+    """What was paid for is found again; a new key makes all caches of judges worthless."""
+    assert key(repetition=2) == "49125c69ddabe7567441ddbf703935002f34b8b7531894105d410a7e8ecbb22a"
 
 
 def test_text_that_cannot_be_encoded_has_a_key_of_its_own():
@@ -92,9 +104,10 @@ def test_text_that_cannot_be_encoded_has_a_key_of_its_own():
 )
 def test_longer_request_has_twice_the_room(body, longer):
     """Every limit on the answer is doubled, and nothing else changes."""
-    request = ChatRequest(HERE, {"seed": 1, **body}, 2, 3)
+    row = Occurrence("ab", 3)
+    request = ChatRequest(HERE, {"seed": 1, **body}, 2, row)
 
-    assert request.longer() == ChatRequest(HERE, {"seed": 1, **longer}, 2, 3)
+    assert request.longer() == ChatRequest(HERE, {"seed": 1, **longer}, 2, row)
     assert request.body == {"seed": 1, **body}
 
 

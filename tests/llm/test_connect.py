@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 
+from evalframe.core.call_info import Occurrence
 from evalframe.llm.cache import ReplyCache
 from evalframe.llm.chat import ChatError, ChatReply, Usage
 from evalframe.llm.connect import InvalidReplyError, Session
@@ -161,7 +162,13 @@ def test_equal_questions_are_one_request(asked, scripted):
 
 
 @pytest.mark.parametrize(
-    "given", [[{"repetition": 1}, {"repetition": 2}], [{"apart": True}] * 2], ids=["rep", "apart"]
+    "given",
+    [
+        [{"repetition": number} for number in (1, 2)],
+        [{"occurrence": Occurrence("ab", number)} for number in (1, 2)],
+        [{"occurrence": Occurrence(read, 1)} for read in ("ab", "cd")],
+    ],
+    ids=["repetition", "equal-rows", "rows-of-one-prompt"],
 )
 def test_repetitions_and_samples_are_questions_of_their_own(asked, scripted, cache, given):
     """They are asked apart, and found apart in the next run."""

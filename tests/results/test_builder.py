@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from evalframe.core.cells import CellColumns
 from evalframe.core.columns import CHUNK_ROWS, TEXT
 from evalframe.core.records import Cell
-from evalframe.results.builder import Builder, assembled, updated
+from evalframe.results.builder import Builder
+from evalframe.results.frame import assembled, updated
 
 NOT_RUN = Cell(error="skipped: not run")
 FIELDS = ("label", "score", "explanation", "metadata", "error")

@@ -15,7 +15,7 @@ from evalframe.core.cells import CellColumns
 from evalframe.core.errors import JournalError
 from evalframe.core.records import Cell
 from evalframe.results.journal import Journal
-from evalframe.results.journal_cells import Mark
+from evalframe.results.journal_cells import Mark, packed
 from evalframe.results.journal_format import Scan
 
 NAME = "judge"
@@ -33,8 +33,8 @@ def mark(number, occurrence=0, row=0):
 
 
 def scores(cells, *numbers):
-    """The scores of some keys, first occurrences; a key that is not there has "none"."""
-    found = cells.find([key(number) for number in numbers], [0] * len(numbers))
+    """The scores of some keys; a key that is not there has "none"."""
+    found = cells.find(packed([key(number) for number in numbers]))
     taken = iter(cells.take(found[found >= 0]).arrays["score"].to_pylist())
     return [next(taken) if position >= 0 else "none" for position in found]
 
@@ -73,12 +73,12 @@ def test_the_newest_cell_of_every_mark_comes_back(tmp_path_factory, steps, compa
     with Journal(folder, {NAME: EXTRAS}) as again:
         cells = again.cells(NAME)
 
-    marks = [(key(number), occurrence) for number in range(4) for occurrence in range(3)]
-    positions = cells.find(*zip(*marks, strict=True))
-    there = [pair for pair, position in zip(marks, positions, strict=True) if position >= 0]
-    columns = cells.take(positions[positions >= 0]).arrays.values()
+    marks = sorted(expected)
+    positions = cells.find(packed([key for key, _ in marks]))
+    columns = cells.take(positions).arrays.values()
     rows = zip(*(column.to_pylist() for column in columns), strict=True)
-    assert dict(zip(there, rows, strict=True)) == expected
+    assert dict(zip(marks, rows, strict=True)) == expected
+    assert len(cells.newest()) == len(expected)
 
 
 def test_cells_are_found_by_content_and_not_by_row(tmp_path):
@@ -92,14 +92,17 @@ def test_cells_are_found_by_content_and_not_by_row(tmp_path):
 
 
 def test_equal_rows_have_a_cell_each(tmp_path):
-    """The occurrence number tells equal rows apart: a third one is a new row."""
+    """In the order of their rows, not in that of their coming; a third one is a new row."""
     with Journal(tmp_path, {NAME: {}}) as journal:
-        journal.put(NAME, mark(5, occurrence=0), Cell(score=0.0), paid=True)
-        journal.put(NAME, mark(5, occurrence=1), Cell(score=1.0), paid=True)
+        journal.put(NAME, mark(5, occurrence=7), Cell(score=1.0), paid=True)
+        journal.put(NAME, mark(5, occurrence=2), Cell(score=0.0), paid=True)
         journal.flush()
-        found = journal.cells(NAME).find([key(5)] * 3, [1, 0, 2])
+        cells = journal.cells(NAME)
+        found = cells.find(packed([key(5)] * 3))
 
     assert found.tolist() == [1, 0, -1]
+    assert cells.occurrences(found[:2]).tolist() == [2, 7]
+    assert cells.next_occurrence() == 8
 
 
 def test_columns_of_cells_are_written_like_single_ones(tmp_path):
@@ -146,7 +149,7 @@ def test_task_outputs_come_back_as_they_were_put(tmp_path):
         journal.tick(now=0.0)
         found = journal.outputs()
 
-    taken = found.take(found.find([key(1), key(2)], [0, 0])).arrays
+    taken = found.take(found.find(packed([key(1), key(2)]))).arrays
     assert {name: column.to_pylist() for name, column in taken.items()} == {
         "output": ["null", None],
         "error": [None, "exception: no"],
@@ -251,7 +254,7 @@ def test_a_run_without_details_serves_one_with_them(tmp_path):
         journal.flush()
         cells = journal.cells(NAME)
 
-    taken = cells.take(cells.find([key(1), key(2)], [0, 0])).arrays
+    taken = cells.take(cells.find(packed([key(1), key(2)]))).arrays
     assert taken["score"].to_pylist() == [0.5, 0.6]
     assert taken["latency_s"].to_pylist() == [None, 1.5]
 
@@ -414,7 +417,7 @@ def python(script, *arguments):
         from evalframe.core.errors import JournalError
         from evalframe.core.records import Cell
         from evalframe.results.journal import Journal
-        from evalframe.results.journal_cells import Mark
+        from evalframe.results.journal_cells import Mark, packed
     """
     source = textwrap.dedent(head) + textwrap.dedent(script)
     return subprocess.Popen(
@@ -443,7 +446,7 @@ def test_a_killed_process_loses_no_cell_that_it_had_written(tmp_path, after):
 
     with Journal(tmp_path, {NAME: {}}) as journal:
         cells = journal.cells(NAME)
-    found = cells.find([key(number) for number in range(last + 1)], [0] * (last + 1))
+    found = cells.find(packed([key(number) for number in range(last + 1)]))
     taken = cells.take(found).arrays
     assert taken["label"].to_pylist() == [str(number) for number in range(last + 1)]
     assert taken["score"].to_pylist() == [number % 7 / 7 for number in range(last + 1)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalframe.results.journal_cells import JournalCells, columns_of, marks_of
+from evalframe.results.journal_cells import JournalCells, columns_of, marks_of, packed
 
 FIELDS = {"label": pa.large_string(), "error": pa.large_string()}
 SPREAD = 0x9E3779B97F4A7C15
@@ -41,17 +41,23 @@ MARKS = st.tuples(
 )
 
 
-@given(st.lists(st.lists(MARKS, min_size=1, max_size=6), max_size=6), st.lists(MARKS, max_size=9))
-def test_the_newest_cell_of_a_mark_is_found(batches, wanted):
-    """As in a dictionary that is filled in the order of writing."""
+KEYS = st.builds(key_of, st.integers(0, 2), st.integers(0, 2))
+
+
+@given(st.lists(st.lists(MARKS, min_size=1, max_size=6), max_size=6), st.lists(KEYS, max_size=9))
+def test_the_newest_cells_of_a_key_are_found_in_the_order_of_their_numbers(batches, wanted):
+    """As in a dictionary that is filled in the order of writing, and emptied by the rows."""
     cells = cells_of(*batches)
     order = [mark for batch in batches for mark in batch]
-    expected = {mark: at for at, mark in enumerate(order)}
+    newest = {mark: at for at, mark in enumerate(order)}
+    left = {mark: newest[mark] for mark in sorted(newest)}
+    expected = []
+    for key in wanted:
+        mark = next((mark for mark in left if mark[0] == key), None)
+        expected.append(-1 if mark is None else left.pop(mark))
 
-    found = cells.find([key for key, _ in wanted], [occurrence for _, occurrence in wanted])
-
-    assert found.tolist() == [expected.get(mark, -1) for mark in wanted]
-    assert cells.newest().tolist() == sorted(expected.values())
+    assert cells.find(packed(wanted)).tolist() == expected
+    assert cells.newest().tolist() == sorted(newest.values())
 
 
 def test_keys_whose_hashes_are_equal_are_told_apart():
@@ -59,7 +65,7 @@ def test_keys_whose_hashes_are_equal_are_told_apart():
     first, second, third = (key_of((5 - high * SPREAD) % 2**64, high) for high in (1, 2, 3))
     cells = cells_of([(first, 0), (second, 0)])
 
-    assert cells.find([second, third, first], [0, 0, 0]).tolist() == [1, -1, 0]
+    assert cells.find(packed([second, third, first])).tolist() == [1, -1, 0]
 
 
 def test_cells_are_given_in_the_order_asked_for_with_repeats():
@@ -76,7 +82,7 @@ def test_no_cells_are_columns_without_rows(cells):
 
     assert {name: column.type for name, column in taken.items()} == FIELDS
     assert all(len(column) == 0 for column in taken.values())
-    assert cells.find([], []).tolist() == []
+    assert cells.find(packed([])).tolist() == []
 
 
 def test_a_column_in_another_place_is_found_by_its_name():

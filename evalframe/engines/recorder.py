@@ -1,0 +1,208 @@
+"""What a run makes, on its way into the journal.
+
+Owns   what is worth writing, what each cell belongs to there, and when it is written.
+Leaves the files to results/journal.py, and finding cells again to resume.py.
+
+Numbering   the occurrence numbers of one table's cells
+Recorder    takes cells and outputs, from any thread
+LoopWriter  has them written by a running loop: once per turn, and every second
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from evalframe.core import schema
+from evalframe.core.cells import CellColumns
+from evalframe.core.errors import JournalError
+from evalframe.core.fingerprint import of_cell
+from evalframe.core.json_text import encode
+from evalframe.core.records import Cell
+from evalframe.engines.cell_fingerprints import in_chunks, of_one_call, reads_all_rows
+from evalframe.engines.inputs import Inputs
+from evalframe.engines.plan import Plan, PlannedEvaluator, Rows
+from evalframe.results.journal import Journal
+from evalframe.results.journal_cells import Mark
+
+_BEAT_S = 1.0
+_BEATS_BETWEEN_SAVES = 2
+
+
+class Numbering(NamedTuple):
+    """The occurrence numbers of the cells that a run adds to a table.
+
+    They tell cells of equal rows apart, and go up with the rows.
+
+    Attributes:
+        start: Above the numbers of all cells that are there.
+        replaced: Row -> the number of the cell that it has there, and that its new one replaces.
+    """
+
+    start: int = 0
+    replaced: Mapping[int, int] = {}
+
+    def of(self, row: int) -> int:
+        """The number of a row's cell."""
+        return self.replaced.get(row, self.start + row)
+
+
+class Recorder:
+    """Puts finished cells and outputs into a journal; any thread may call it."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        plan: Plan,
+        inputs: Inputs,
+        codes: Mapping[str | None, str],
+        numbers: Mapping[str | None, Numbering],
+        *,
+        save: Callable[[], None],
+    ) -> None:
+        """Record a run.
+
+        Args:
+            journal: Has a table for each of its evaluators, and for its task.
+            plan: The run.
+            inputs: What its calls read.
+            codes: Evaluator, None for the task -> the digest of its code.
+            numbers: Evaluator, None for the task -> the numbers of its cells.
+            save: Writes what the run has cost so far; called on the loop that asks models.
+        """
+        self._journal = journal
+        self._evaluators = plan.evaluators
+        self._inputs = inputs
+        self._codes = codes
+        self._numbers = numbers
+        self.save = save
+
+    def key(self, place: int, values: Sequence[Any]) -> str:
+        """What a cell belongs to; to be asked before a call may change what it was given.
+
+        Args:
+            place: The evaluator's.
+            values: Those of its reads.
+        """
+        return of_cell(self._codes[self._evaluators[place].name], values)
+
+    def task_key(self, values: Sequence[Any]) -> str:
+        """The same of a task's output."""
+        return of_cell(self._codes[None], values)
+
+    def put(
+        self, place: int, row: int, key: str, cell: Cell, seconds: float | None, *, paid: bool
+    ) -> None:
+        """One finished cell.
+
+        Args:
+            place: The evaluator's.
+            row: Its row.
+            key: From `key`.
+            cell: What it is.
+            seconds: Its latency, where the run keeps it.
+            paid: Whether it is to be written at the next turn.
+        """
+        if cell.error in schema.PENDING:
+            return
+        name = self._evaluators[place].name
+        mark = Mark(key, self._numbers[name].of(row), row)
+        self._journal.put(name, mark, cell, seconds, paid=paid)
+
+    def put_output(self, row: int, key: str, output: Any, error: str | None) -> None:
+        """One finished output of the task, or its failure.
+
+        Args:
+            row: Its row.
+            key: From `task_key`.
+            output: A plain value; of no meaning if there is an error.
+            error: Why there is none.
+        """
+        if error in schema.PENDING:
+            return
+        mark = Mark(key, self._numbers[None].of(row), row)
+        self._journal.put_output(mark, encode(output) if error is None else None, error)
+
+    def add(self, place: int, rows: Rows, cells: CellColumns) -> None:
+        """Finished cells of several rows, of an evaluator that runs in the caller's thread.
+
+        Args:
+            place: The evaluator's.
+            rows: Their rows; all that a vectorized evaluator was called with.
+            cells: One for each of them.
+        """
+        planned = self._evaluators[place]
+        keys = self._keys(planned, rows)
+        numbers = np.asarray(rows)
+        if cells.errors.null_count < len(cells):
+            errors = cells.errors.to_pylist()
+            made = [at for at, error in enumerate(errors) if error not in schema.PENDING]
+            if len(made) < len(errors):
+                keys, numbers = [keys[at] for at in made], numbers[made]
+                cells = cells.take(pa.array(made, pa.int64()))
+        numbering = self._numbers[planned.name]
+        occurrences = [numbering.of(row) for row in numbers.tolist()]
+        paid = planned.evaluator.vectorized
+        self._journal.add(planned.name, keys, occurrences, numbers.tolist(), cells, paid=paid)
+
+    def _keys(self, planned: PlannedEvaluator, rows: Rows) -> list[str]:
+        code = self._codes[planned.name]
+        chunks = in_chunks(planned.call.binding, code, self._inputs, rows)
+        keys = [key for chunk in chunks for key in chunk]
+        return of_one_call(keys) if reads_all_rows(planned.evaluator) else keys
+
+    def tick(self) -> None:
+        """Write what is due.
+
+        Raises:
+            JournalError: The disk fails.
+        """
+        self._journal.tick(time.monotonic())
+
+
+class LoopWriter:
+    """Has a recorder write at the end of a turn of the loop, and every second what is due then."""
+
+    def __init__(self, recorder: Recorder, failed: Callable[[JournalError], None]) -> None:
+        """Start on the running loop.
+
+        Args:
+            recorder: What writes.
+            failed: Is told when the disk fails.
+        """
+        self._recorder = recorder
+        self._failed = failed
+        self._loop = asyncio.get_running_loop()
+        self._soon: asyncio.Handle | None = None
+        self._beats = 0
+        self._beat = self._loop.call_later(_BEAT_S, self._beaten)
+
+    def soon(self) -> None:
+        """Write what is due when this turn of the loop ends."""
+        if self._soon is None:
+            self._soon = self._loop.call_soon(self._write)
+
+    def stop(self) -> None:
+        """Write no more from here."""
+        self._beat.cancel()
+        if self._soon is not None:
+            self._soon.cancel()
+
+    def _beaten(self) -> None:
+        self._write()
+        self._beats += 1
+        if self._beats % _BEATS_BETWEEN_SAVES == 0:
+            self._recorder.save()
+        self._beat = self._loop.call_later(_BEAT_S, self._beaten)
+
+    def _write(self) -> None:
+        self._soon = None
+        try:
+            self._recorder.tick()
+        except JournalError as exc:
+            self._failed(exc)

@@ -1,0 +1,35 @@
+"""Calls whose result is settled at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from evalframe.engines.loop import FatalError
+
+
+class Settled(NamedTuple):
+    """A call whose result is taken over before any other user code runs, which may change it.
+
+    Attributes:
+        function: The user's.
+        settle: Makes a value of the run's own of what it gives.
+    """
+
+    function: Callable[..., Any]
+    settle: Callable[[Any], Any]
+
+    def called(self, values: list[Any]) -> Any:
+        """Call a plain function."""
+        return self.settle(self.function(*values))
+
+    async def awaited(self, values: list[Any]) -> Any:
+        """Await a coroutine function.
+
+        Raises:
+            FatalError: It raised SystemExit or KeyboardInterrupt, which is the cause.
+        """
+        try:
+            return self.settle(await self.function(*values))
+        except (KeyboardInterrupt, SystemExit) as exc:
+            raise FatalError from exc
