@@ -40,7 +40,7 @@ class Plan:
     kills: int = 10
     raising_kills: int = 2
     chain: int = 4
-    interrupts: int = 3
+    interrupts: int = 2
     rounds: int = 5
 
 
@@ -112,13 +112,13 @@ def _costs(plan: Plan, url: str) -> list[cost.Cost]:
 
 def _table(cases: list[Case], plan: Plan) -> str:
     head = [
-        "what happened", "seed", "at", "unanswered", "in flight", "calls twice", "at most",
-        "calls when resumed", "at most", "",
+        "what happened", "seed", "at", "unanswered", "on the wire", "open", "calls twice",
+        "at most", "when resumed", "at most", "",
     ]  # fmt: skip
     lines = []
     for case in cases:
         moments = ", ".join(f"{done:.0%}" for done in case.done)
-        counts = [case.unanswered, case.in_flight, case.extra, case.allowed, *case.again]
+        counts = [case.unanswered, case.in_flight, case.open, case.extra, case.allowed, *case.again]
         shown = ["" if count is None else f"{count:,}" for count in (case.seed, *counts)]
         verdict = "BROKEN" if case.wrong else "kept"
         lines.append([case.name, shown[0], moments, *shown[1:], verdict])
@@ -126,7 +126,7 @@ def _table(cases: list[Case], plan: Plan) -> str:
         f"### {plan.rows:,} rows, a call each for task and judge, {plan.latency * 1e3:g} ms a "
         f"call, {plan.concurrency} at once"
     )
-    return f"{title}\n\n{report.grid(head, lines, left=(0, 2, 9))}"
+    return f"{title}\n\n{report.grid(head, lines, left=(0, 2, 10))}"
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ cost.
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeGuard
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 _TRIES = 8
 _OTHER_SEED = 1_000
 _MIDDLE = (0.1, 0.9)
-_BYTES_A_CALL = 1_000
+# What calls are made for: the task, and the judge.
+_PAID_FOR = ("", "verdict")
+_BYTES_A_CALL = 6_000
+_NOT_WRITTEN = re.compile(r"not written: ([0-9,]+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,7 @@ class Case:
         done: The share of the work done when it happened, each time.
         unanswered: Calls that the server had not answered then; None where nobody looked.
         in_flight: These, and those whose request or reply was on its way.
+        open: These, and those whose reply the client was reading: calls without a result.
         extra: Calls beyond one for each unique request, by the server's count.
         allowed: How many there may be.
         again: Calls that the last run made, and how many it may have made.
@@ -57,6 +62,7 @@ class Case:
     done: tuple[float, ...]
     unanswered: int | None = None
     in_flight: int | None = None
+    open: int | None = None
     extra: int
     allowed: int
     again: tuple[int, int]
@@ -82,7 +88,7 @@ class Cases:
         self._concurrency = concurrency
         self.calls = CALLS_PER_ROW * rows
         self._settings = Settings(
-            rows=rows, url=url, concurrency=concurrency, run_dir=None, frame=""
+            rows=rows, url=url, concurrency=concurrency, run_dir=None, frame="", ledger=""
         )
         self._undisturbed: dict[bool, pd.DataFrame] = {}
 
@@ -125,7 +131,7 @@ class Cases:
             settings,
             seed=tried,
             cuts=cuts,
-            allowed=sum(cut.in_flight.total for cut in cuts),
+            allowed=times * self._concurrency,
         )
 
     def _killed_at(self, settings: Settings, moments: Sequence[Moment]) -> list[Cut]:
@@ -201,14 +207,16 @@ class Cases:
         raise NeverMetError(name)
 
     def _after_full(self, name: str, settings: Settings, ending: Ending) -> Case:
-        safe = sum(ending.safe.values())
+        safe = sum(count for name, count in ending.safe.items() if name in _PAID_FOR)
         wrong = []
         if ending.raised != "JournalError":
             wrong.append(f"a full disk ended in {ending.raised}: {ending.message[:300]}")
         if not safe or not all(f"{count:,}" in ending.message for count in ending.safe.values()):
             wrong.append(f"the error names nothing that is safe: {ending.message[:300]}")
-        lost = self._counts.settled()["requests"] - safe
-        return self._resumed(name, settings, allowed=lost, paid=safe, wrong=wrong)
+        waited = _NOT_WRITTEN.search(ending.message)
+        unwritten = int(waited[1].replace(",", "")) if waited else 0
+        allowed = self._counts.settled()["most_in_flight"] + unwritten
+        return self._resumed(name, settings, allowed=allowed, paid=safe, wrong=wrong)
 
     def _stopped(
         self, settings: Settings, ending: Ending, kind: str, whole: pd.DataFrame
@@ -251,7 +259,7 @@ class Cases:
         if after["unique_prompts"] != self.calls:
             found.append(f"{after['unique_prompts']} of {self.calls} unique requests were made")
         if extra > allowed:
-            found.append(f"{extra} calls were made twice, {allowed} were in flight")
+            found.append(f"{extra} calls were made twice, {allowed} may be")
         if again > self.calls - paid:
             found.append(f"{again} calls were made, with {paid} of {self.calls} paid for before")
         done = tuple(cut.done for cut in cuts) or (before["unique_prompts"] / self.calls,)
@@ -261,6 +269,7 @@ class Cases:
             done=done,
             unanswered=sum(cut.in_flight.unanswered for cut in cuts) if cuts else None,
             in_flight=sum(cut.in_flight.total for cut in cuts) if cuts else None,
+            open=sum(cut.open for cut in cuts) if cuts else None,
             extra=extra,
             allowed=allowed,
             again=(again, self.calls - paid),
@@ -275,6 +284,7 @@ class Cases:
             self._settings,
             run_dir=str(self._folder / name),
             frame=str(self._folder / f"{name}.pickle"),
+            ledger=str(self._folder / f"{name}.ledger"),
             raising=raising,
         )
 

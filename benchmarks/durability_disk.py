@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_ENOUGH = "64m"
+_ENOUGH = "256m"
 # Task, judge and the replies have a file each.
 _FILES = 3
 

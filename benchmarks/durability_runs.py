@@ -20,6 +20,7 @@ from pathlib import Path
 from threading import Event
 from typing import Self
 
+from durability_ledger import open_calls
 from durability_settings import Ending, Settings
 from durability_wires import Counts, InFlight
 from processes import HERE, WorkerError, environment
@@ -51,15 +52,23 @@ class Moment:
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """What was in flight when a run was cut off, and the share of the work done by then."""
+    """The moment at which a run was cut off.
+
+    Attributes:
+        in_flight: What the server and the kernel knew of.
+        open: The client's own count of the calls that had given it no result.
+        done: The share of the work that was done.
+    """
 
     in_flight: InFlight
+    open: int
     done: float
 
     @classmethod
-    def of(cls, in_flight: InFlight, calls: int) -> Self:
+    def of(cls, in_flight: InFlight, still_open: int, calls: int) -> Self:
         """Give the cut in a work of so many calls."""
-        return cls(in_flight=in_flight, done=(in_flight.asked - in_flight.total) / calls)
+        done = (in_flight.asked - in_flight.total) / calls
+        return cls(in_flight=in_flight, open=still_open, done=done)
 
 
 class Started:
@@ -117,10 +126,11 @@ class Started:
         """
         if not self._comes(moment, calls) or not self._stands_still():
             return None
+        still_open = open_calls(self._settings.ledger)
         in_flight = self._counts.in_flight()
         self._process.kill()
         self._process.wait()
-        return Cut.of(in_flight, calls)
+        return Cut.of(in_flight, still_open, calls)
 
     def interrupt(self, moment: Moment, calls: int) -> Cut | None:
         """Press Ctrl-C (SIGINT) at a moment of a work of so many calls; None if it had ended.
@@ -134,7 +144,7 @@ class Started:
         self._process.send_signal(signal.SIGINT)
         waiting = found["in_flight"]
         in_flight = InFlight(unanswered=waiting, total=waiting, asked=found["unique_prompts"])
-        return Cut.of(in_flight, calls)
+        return Cut.of(in_flight, waiting, calls)
 
     def _comes(self, moment: Moment, calls: int) -> bool:
         """Wait for a moment; not if the run ends before."""

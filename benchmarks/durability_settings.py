@@ -15,6 +15,7 @@ class Settings:
         concurrency: Most calls at once.
         run_dir: Folder of the run; None for none.
         frame: File of the pickled frame.
+        ledger: File of the client's count of its open calls.
         errors: As `run_experiment` takes it.
         raising: Whether the evaluator that raises on 1 % of the rows takes part.
         file_limit: No file may grow beyond so many bytes; None for no limit.
@@ -25,6 +26,7 @@ class Settings:
     concurrency: int
     run_dir: str | None
     frame: str
+    ledger: str
     errors: str = "record"
     raising: bool = False
     file_limit: int | None = None

@@ -15,6 +15,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import openai
+from durability_ledger import Ledger, counted
 from durability_rows import frame
 from durability_settings import Ending, Settings
 from durability_workload import careful, judge, task
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 def run(settings: Settings) -> Ending:
     """Run to the end, or to what ends it."""
+    counted(Ledger(settings.ledger))
     client = openai.AsyncOpenAI(api_key="none", base_url=settings.url, max_retries=0)
     evaluators = [judge(settings.url), *([careful] if settings.raising else [])]
     given = frame(settings.rows)
