@@ -116,7 +116,7 @@ class Experiment:
             self.inputs,
             codes,
             only=self.options["only"],
-            adds=bool(self.prior.cells),
+            adds=bool(self.prior.cells) or self.prior.outputs is not None,
             save=self._save,
         )
         store.restore(self.builder, self.plan)
