@@ -20,7 +20,7 @@ from evalframe.analysis.left_over import left_over
 from evalframe.core import schema
 from evalframe.core.errors import JournalError
 from evalframe.core.namespace import Namespace
-from evalframe.core.run_info import KEY, RunInfo, mapping_for_attrs, remembered
+from evalframe.core.run_info import KEY, EvaluatorInfo, RunInfo, mapping_for_attrs, remembered
 from evalframe.data.dataset import Dataset
 from evalframe.engines.cell_fingerprints import Fingerprints
 from evalframe.engines.earlier import Earlier, is_only, kept_details
@@ -93,13 +93,13 @@ class Experiment:
         # Last: whatever fails before leaves no file open, and makes none.
         try:
             recorder = self._opened()
+            name = self.experiment_name
+            self.progress = Progress(self.plan.calls(), name, enabled=options["progress"])
+            self.run = LocalRun(self.plan, self.inputs, self.builder, self.progress, recorder)
+            self._save()
         except BaseException:
             self.close()
             raise
-        name = self.experiment_name
-        self.progress = Progress(self.plan.calls(), name, enabled=options["progress"])
-        self.run = LocalRun(self.plan, self.inputs, self.builder, self.progress, recorder)
-        self._save()
 
     def _opened(self) -> Recorder | None:
         """Open the run_dir, and take over what is there, and the cache."""
@@ -116,7 +116,7 @@ class Experiment:
             self.inputs,
             codes,
             only=self.options["only"],
-            adds=bool(self.prior.cells),
+            adds=bool(self.prior.cells) or self.prior.outputs is not None,
             save=self._save,
         )
         store.restore(self.builder, self.plan)
@@ -205,7 +205,6 @@ class Experiment:
             versions=versions(),
             usage=self._usage(),
         )
-        made = {planned.name for planned in self.plan.evaluators}
         before, restored = self._attrs_before()
         old = remembered(before)
         # A task may spend nothing more, as after its deadline, and its outputs have cost something.
@@ -222,8 +221,13 @@ class Experiment:
                 self.builder.staying,
                 outputs_stayed=self.run.stayed.total() > 0,
             ),
-            untouched=self.facts.keys() - made,
+            untouched=self._untouched(),
         )
+
+    def _untouched(self) -> set[str]:
+        """Evaluators of which this run has made nothing."""
+        made = {e.name for e in self.plan.evaluators if e.todo is None or e.todo.any()}
+        return set(self.facts.keys() - made)
 
     def _attrs_before(self) -> tuple[Mapping[Any, Any], set[str]]:
         """The attrs of the frame that went in, and who in them has cells from the run_dir.
@@ -234,8 +238,20 @@ class Experiment:
         if self.store is None or self.store.before is None:
             return attrs, set()
         restored, old = self.store.usage(), remembered(attrs)
-        traces = {**self.store.before.tracebacks, **old.tracebacks}
-        known = replace(old, usage={**old.usage, **restored}, tracebacks=traces)
+        parts = self.store.before.evaluators
+        whole = {
+            name: replace(
+                self.facts[name], started=parts[name].started, finished=parts[name].finished
+            )
+            for name in self._untouched() & parts.keys()
+            if self.store.reused(name)
+        }
+        known = replace(
+            old,
+            evaluators={**old.evaluators, **whole},
+            usage={**old.usage, **restored},
+            tracebacks={**self.store.before.tracebacks, **old.tracebacks},
+        )
         return {**attrs, KEY: known.to_json()}, set(restored)
 
     def _record(self, frame: pd.DataFrame | None = None) -> RunRecord:
@@ -248,7 +264,7 @@ class Experiment:
             usage = total_usage(usage, self._usage(), restored | self.prior.cells.keys())
         earlier = self.store.before or RunRecord()
         others = {k: part for k, part in earlier.evaluators.items() if k not in self.facts}
-        made = {name: self._part(name, frame) for name in self.facts}
+        made = {name: self._part(name, frame, attrs) for name in self.facts}
         return RunRecord(
             experiment_name=self.experiment_name,
             started=self.started.isoformat(timespec="seconds"),
@@ -265,18 +281,23 @@ class Experiment:
             tracebacks=attrs.tracebacks if frame is not None else self.run.tracebacks.texts,
         )
 
-    def _part(self, name: str, frame: pd.DataFrame | None) -> PartRecord:
+    def _part(self, name: str, frame: pd.DataFrame | None, attrs: RunInfo) -> PartRecord:
         assert self.store is not None  # noqa: S101 - who writes a record has one
         facts, found = self.facts[name], {}
         if frame is not None:
             found = {f"n_{kind}": n for kind, n in counts(frame, name).items()}
             found = {"n": len(frame), **found, "n_reused": self.store.reused(name)}
+        when = attrs.evaluators.get(name, EvaluatorInfo())
+        if frame is None and name not in self._untouched():
+            when = EvaluatorInfo(started=self.started.isoformat(timespec="seconds"))
         return PartRecord(
             fingerprint=facts.fingerprint,
             unread=tuple(facts.unread),
             kind=facts.kind,
             version=facts.version,
             counts=found,
+            started=when.started,
+            finished=when.finished,
         )
 
     def _task_part(self, frame: pd.DataFrame | None) -> PartRecord | None:

@@ -94,10 +94,9 @@ class RunStore:
         if not there and not others:
             return
         message = (
-            f"{self._shown} holds results of other rows or of other evaluators: nothing in it "
-            f"belongs to this run (it has {listed(parts) if parts else 'a journal'}, and "
-            f"{counted(there, 'cell')} of what is to run, made of other rows or by other code). "
-            "Name another run_dir, or delete this one to start anew."
+            f"{self._shown} holds results of {listed(parts) if parts else 'an earlier run'}, and "
+            "none of them belongs to this run: they are of other rows, other evaluators or other "
+            "code. Name another run_dir, or delete this one to start anew."
         )
         raise RunDirError(message)
 

@@ -26,6 +26,8 @@ class PartRecord:
         version: The mark its author gave it.
         counts: How its cells ended: "n", "n_valid", "n_failed", "n_task_failed", "n_skipped" (of
             the task "n", "n_failed"), and "n_reused": how many are from earlier runs.
+        started: The newest run that made some of its results, ISO 8601 with zone.
+        finished: End of that; None if it was killed.
     """
 
     fingerprint: str | None = None
@@ -33,6 +35,8 @@ class PartRecord:
     kind: str = "CODE"
     version: str | None = None
     counts: dict[str, int] = field(default_factory=dict)
+    started: str | None = None
+    finished: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
