@@ -1,4 +1,4 @@
-"""The kinds of runs whose journal is timed: how many rows each has, and what it writes per row.
+"""The kinds of runs whose journal is timed, what each writes per row, and what each may keep.
 
 Standard library only: the parent needs no evalframe for it.
 """
@@ -29,3 +29,8 @@ JUDGE = Kind("a judge", 1, 1, calls=True)
 TASK_AND_JUDGE = Kind("a task and a judge", 1, 2, calls=True)
 CODE = Kind("three code evaluators", 10, 3, calls=False)
 KINDS = (JUDGE, TASK_AND_JUDGE, CODE)
+
+NOTHING = "nothing"
+REPLIES = "replies (cache=)"
+RESULTS = "all (run_dir=)"
+WAYS = (NOTHING, REPLIES, RESULTS)
