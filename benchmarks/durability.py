@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING
 
 import durability_cost as cost
 import report
-from durability_cases import Case, Cases, say
+from durability_cases import Cases, say
 from judge_server import Server
 from processes import WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from durability_case import Case
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ def main() -> int:
     bounds = cost.bounds(costs)
     if costs:
         print("", cost.table(costs), "", report.requirements(bounds, judged=True), sep="\n")
-    broken = [f"{case.name}, seed {case.seed}: {text}" for case in cases for text in case.wrong]
+    broken = [text for case in cases for text in case.wrong()]
     for text in broken:
         say(f"BROKEN {text}")
     return 1 if broken or any(bound.figure > bound.limit for bound in bounds) else 0
@@ -99,7 +101,7 @@ def _cases(plan: Plan, folder: Path, url: str, seed: int) -> Iterator[Case]:
 
 
 def _told(case: Case) -> Case:
-    say(f"{case.name}: {case.extra} calls twice, {case.allowed} may be; {'; '.join(case.wrong)}")
+    say(f"{case.stopped.name}: {case.extra} calls twice, {case.stopped.allowed} may be")
     return case
 
 
@@ -113,18 +115,11 @@ def _table(cases: list[Case], plan: Plan) -> str:
         "what happened", "seed", "at", "unanswered", "on the wire", "open", "calls twice",
         "at most", "when resumed", "at most", "",
     ]  # fmt: skip
-    lines = []
-    for case in cases:
-        moments = ", ".join(f"{done:.0%}" for done in case.done)
-        counts = [case.unanswered, case.in_flight, case.open, case.extra, case.allowed, *case.again]
-        shown = ["" if count is None else f"{count:,}" for count in (case.seed, *counts)]
-        verdict = "BROKEN" if case.wrong else "kept"
-        lines.append([case.name, shown[0], moments, *shown[1:], verdict])
     title = (
         f"### {plan.rows:,} rows, a call each for task and judge, {plan.latency * 1e3:g} ms a "
         f"call, {plan.concurrency} at once"
     )
-    return f"{title}\n\n{report.grid(head, lines, left=(0, 2, 10))}"
+    return f"{title}\n\n{report.grid(head, [case.cells() for case in cases], left=(0, 2, 10))}"
 
 
 if __name__ == "__main__":

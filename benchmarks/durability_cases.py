@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
 import pandas as pd
+from durability_case import Case, Stopped
 from durability_checks import Partial, differences
 from durability_disk import small_disk
 from durability_rows import CALLS_PER_ROW, strays
@@ -38,35 +39,6 @@ _MIDDLE = (0.1, 0.9)
 _PAID_FOR = ("", "verdict")
 _BYTES_A_CALL = 6_000
 _NOT_WRITTEN = re.compile(r"not written: ([0-9,]+)")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """What came of a case.
-
-    Attributes:
-        name: What happened to the run.
-        seed: Of its moments; None where nothing was drawn.
-        done: The share of the work done when it happened, each time.
-        unanswered: Calls that the server had not answered then; None where nobody looked.
-        in_flight: These, and those whose request or reply was on its way.
-        open: These, and those whose reply the client was reading: calls without a result.
-        extra: Calls beyond one for each unique request, by the server's count.
-        allowed: How many there may be.
-        again: Calls that the last run made, and how many it may have made.
-        wrong: Promises that were broken.
-    """
-
-    name: str
-    seed: int | None = None
-    done: tuple[float, ...]
-    unanswered: int | None = None
-    in_flight: int | None = None
-    open: int | None = None
-    extra: int
-    allowed: int
-    again: tuple[int, int]
-    wrong: list[str] = field(default_factory=list)
 
 
 class NeverMetError(WorkerError):
@@ -126,13 +98,14 @@ class Cases:
                 break
         else:
             raise NeverMetError(name)
-        return self._resumed(
-            f"{name}, 1 % of the rows raise" if raising else name,
-            settings,
+        stopped = Stopped(
+            name=f"{name}, 1 % of the rows raise" if raising else name,
+            settings=settings,
             seed=tried,
             cuts=cuts,
             allowed=times * self._concurrency,
         )
+        return self._resumed(stopped)
 
     def _killed_at(self, settings: Settings, moments: Sequence[Moment]) -> list[Cut]:
         """Give the cuts before the first that did not meet its moment."""
@@ -160,15 +133,16 @@ class Cases:
         else:
             raise NeverMetError(name)
         wrong, paid = self._stopped(settings, ending, "KeyboardInterrupt", whole)
-        return self._resumed(
-            name,
-            settings,
+        stopped = Stopped(
+            name=name,
+            settings=settings,
             seed=tried,
             cuts=[cut],
             allowed=cut.in_flight.total,
             paid=paid,
             wrong=wrong,
         )
+        return self._resumed(stopped)
 
     def raised(self) -> Case:
         """Let errors="raise" meet the row that raises, then record such rows."""
@@ -177,9 +151,10 @@ class Cases:
         with Started(replace(settings, errors="raise"), self._counts) as started:
             ending = started.ending()
         wrong, paid = self._stopped(settings, ending, "ValueError", whole)
-        counts = self._counts.settled()
+        allowed = self._counts.settled()["most_in_flight"]
+        name = 'errors="raise"'
         return self._resumed(
-            'errors="raise"', settings, allowed=counts["most_in_flight"], paid=paid, wrong=wrong
+            Stopped(name=name, settings=settings, allowed=allowed, paid=paid, wrong=wrong)
         )
 
     def filled(self) -> Case:
@@ -216,7 +191,9 @@ class Cases:
         waited = _NOT_WRITTEN.search(ending.message)
         unwritten = int(waited[1].replace(",", "")) if waited else 0
         allowed = self._counts.settled()["most_in_flight"] + unwritten
-        return self._resumed(name, settings, allowed=allowed, paid=safe, wrong=wrong)
+        return self._resumed(
+            Stopped(name=name, settings=settings, allowed=allowed, paid=safe, wrong=wrong)
+        )
 
     def _stopped(
         self, settings: Settings, ending: Ending, kind: str, whole: pd.DataFrame
@@ -228,52 +205,21 @@ class Cases:
         partial = Partial(_left(settings), whole)
         return partial.wrong(), partial.paid
 
-    def _resumed(
-        self,
-        name: str,
-        settings: Settings,
-        *,
-        seed: int | None = None,
-        cuts: Sequence[Cut] = (),
-        allowed: int,
-        paid: int = 0,
-        wrong: Sequence[str] = (),
-    ) -> Case:
-        """Run to the end what was cut off, and judge it.
-
-        Args:
-            name: Of the case.
-            settings: Of the run.
-            seed: Of the moments.
-            cuts: What was in flight at each.
-            allowed: Calls that may have been made twice.
-            paid: Calls whose results were there before, by what the run itself said.
-            wrong: Promises broken so far.
-        """
+    def _resumed(self, stopped: Stopped) -> Case:
+        """Run to the end what was cut off."""
+        settings = stopped.settings
         before = self._counts.settled()
         self._carry_on(settings)
         after = self._counts.settled()
-        again = after["requests"] - before["requests"]
-        extra = after["requests"] - after["unique_prompts"]
-        found = [*wrong, *differences(_left(settings), self._undisturbed[settings.raising])]
-        if after["unique_prompts"] != self.calls:
-            found.append(f"{after['unique_prompts']} of {self.calls} unique requests were made")
-        if extra > allowed:
-            found.append(f"{extra} calls were made twice, {allowed} may be")
-        if again > self.calls - paid:
-            found.append(f"{again} calls were made, with {paid} of {self.calls} paid for before")
-        done = tuple(cut.done for cut in cuts) or (before["unique_prompts"] / self.calls,)
+        done = tuple(cut.done for cut in stopped.cuts) or (before["unique_prompts"] / self.calls,)
         return Case(
-            name=name,
-            seed=seed,
+            stopped=stopped,
             done=done,
-            unanswered=sum(cut.in_flight.unanswered for cut in cuts) if cuts else None,
-            in_flight=sum(cut.in_flight.total for cut in cuts) if cuts else None,
-            open=sum(cut.open for cut in cuts) if cuts else None,
-            extra=extra,
-            allowed=allowed,
-            again=(again, self.calls - paid),
-            wrong=found,
+            calls=self.calls,
+            unique=after["unique_prompts"],
+            extra=after["requests"] - after["unique_prompts"],
+            again=after["requests"] - before["requests"],
+            differences=differences(_left(settings), self._undisturbed[settings.raising]),
         )
 
     def _fresh(self, name: str, *, raising: bool) -> Settings:
