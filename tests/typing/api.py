@@ -321,6 +321,7 @@ scored = ef.run_experiment(
     dry_run=5,
     details=True,
     cache=Path("replies.sqlite"),
+    run_dir=Path("runs"),
     progress=False,
 )
 assert_type(scored, pd.DataFrame)
