@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from evalframe.engines.signals import SigtermRaises
+from evalframe.engines.signals import SignalsRaise
 from evalframe.running import Experiment, newest
 
 
@@ -114,7 +114,7 @@ def run_experiment(
     """
     arguments = dict(locals())
     experiment = _experiment(arguments)
-    with SigtermRaises():
+    with SignalsRaise():
         try:
             experiment.run.run()
             return experiment.ended()

@@ -204,6 +204,9 @@ class LocalRun:
             elif number == signal.SIGTERM:
                 # Ctrl-C cancels whoever awaits this run; this signal cancels nobody.
                 loop.call_soon_threadsafe(over.set)
+            else:
+                # A notebook's handler has the loop cancel this run, but does not wake the loop.
+                loop.call_soon_threadsafe(lambda: None)
 
         with SignalsTold(tell):
             waiting: set[asyncio.Task[Any]] = set() if driver is None else {driver.start()}
