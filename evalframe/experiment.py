@@ -177,7 +177,8 @@ async def arun_experiment(
 
     Raises:
         ExperimentError: As `run_experiment`, like all others.
-        asyncio.CancelledError: When cancelled; `.partial` is the frame so far.
+        asyncio.CancelledError: When cancelled, as by the interrupt of a notebook's cell;
+            `.partial` is the frame so far.
 
     Examples:
         >>> import asyncio
