@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from evalframe.engines.signals import SigtermRaises
+from evalframe.engines.signals import SignalsRaise
 from evalframe.running import Experiment, newest
 
 
@@ -126,7 +126,7 @@ def run_experiment(
     """
     arguments = dict(locals())
     experiment = _experiment(arguments)
-    with SigtermRaises():
+    with SignalsRaise():
         try:
             experiment.run.run()
             return experiment.ended()
@@ -191,7 +191,8 @@ async def arun_experiment(
 
     Raises:
         ExperimentError: As `run_experiment`, like all others.
-        asyncio.CancelledError: When cancelled; `.partial` is the frame so far.
+        asyncio.CancelledError: When cancelled, as by the interrupt of a notebook's cell;
+            `.partial` is the frame so far.
 
     Examples:
         >>> import asyncio
