@@ -89,7 +89,8 @@ def run_experiment(
             `skipped: deadline`.
         max_cost: Dollars. No request is sent to a model unless what was spent and what the
             requests in flight may cost leave room for it, each at the cost of the model's dearest
-            answer so far; the rest is `skipped: budget`. Every model needs a price.
+            answer so far; the rest is `skipped: budget`. Every model that has something to do
+            needs a price.
         max_requests: Most requests to models, those that are sent again included; the rest is
             `skipped: budget`. Answers from the cache are free, of this and of `max_cost`; what
             your own functions ask of a model is not counted.

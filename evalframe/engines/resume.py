@@ -27,6 +27,7 @@ from evalframe.engines.plan import Call, Mask, Plan, PlannedEvaluator, PlannedTa
 from evalframe.engines.recorder import Numbering
 from evalframe.results.journal import Journal
 from evalframe.results.journal_cells import JournalCells, Numbers, packed
+from evalframe.results.journal_reader import JournalReader
 from evalframe.tasks.output import InvalidOutputError, checked_output
 
 
@@ -59,7 +60,7 @@ class Resume:
         self,
         plan: Plan,
         inputs: Inputs,
-        journal: Journal,
+        journal: Journal | JournalReader,
         codes: Mapping[str | None, str],
         only: str | None,
     ) -> None:
