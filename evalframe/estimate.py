@@ -2,8 +2,8 @@
 
 Every prompt is rendered and thrown away again; only a probe sends anything.
 
-estimate   the public function
-_Line      what is known of one judge or ChatTask; a row of the result
+    arguments -> plan, as for a run -> what frame and run_dir have is taken off -> requests
+    -> looked up in the cache -> table (engines/cost_table.py)
 """
 
 from __future__ import annotations
@@ -11,115 +11,46 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-from collections.abc import Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from evalframe.core.columns import backed
 from evalframe.core.errors import ExperimentError
-from evalframe.core.namespace import Namespace
 from evalframe.data.dataset import Dataset
-from evalframe.engines.inputs import Inputs
-from evalframe.engines.plan import Call
-from evalframe.engines.prepare import Preparation, opened_cache
+from evalframe.engines.cost_table import Line, cost_table
+from evalframe.engines.left_to_do import LeftToDo
+from evalframe.engines.plan import PlannedEvaluator
+from evalframe.engines.planning import Planning
+from evalframe.engines.prepare import check_options, opened_cache
 from evalframe.engines.probe import probed
 from evalframe.engines.requests import Asker, ToBeAsked
-from evalframe.engines.roles import missing_columns, role_mapping, rows_without_output
+from evalframe.engines.run_reader import RunReader
 from evalframe.evaluators.asking import Judge
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.embedded import Embedded
 from evalframe.llm.cache import CacheError, ReplyCache
-from evalframe.llm.chat import ChatReply
 from evalframe.llm.connect import InvalidReplyError
 from evalframe.tasks.chat import ChatTask
 
-TOTAL = "<total>"
-BY_LENGTH = "length of the prompts; replies not counted"
 EMBEDS = "embeds texts, which is not estimated"
 NO_OUTPUT = "reads the task's output, which is not there yet"
-_LIMITS = ("rpm", "tpm")
 
-_COLUMNS: dict[str, pa.DataType] = {
-    "evaluator": pa.large_string(),
-    "model": pa.large_string(),
-    "rows": pa.int64(),
-    "cells": pa.int64(),
-    "unique": pa.int64(),
-    "cached": pa.int64(),
-    "requests": pa.int64(),
-    "prompt_tokens": pa.int64(),
-    "completion_tokens": pa.int64(),
-    "cost": pa.float64(),
-    "minutes": pa.float64(),
-    "basis": pa.large_string(),
+# Arguments of a run that have no say in what it asks of its models.
+_WITHOUT_A_SAY: dict[str, Any] = {
+    "concurrency": 1,
+    "timeout": None,
+    "errors": "record",
+    "dry_run": False,
+    "details": False,
+    "deadline": None,
+    "max_cost": None,
+    "max_requests": None,
+    "experiment_name": None,
+    "progress": False,
 }
-_SUMMED = tuple(_COLUMNS)[3:10]
-
-
-@dataclass
-class _Line:
-    """One judge or ChatTask.
-
-    Attributes:
-        guessed: Tokens of the prompts to be sent, by their length.
-        sample: Some of the requests to be sent, each as likely as any other.
-        probed: For each of the sample its guess, and the reply or why there is none.
-    """
-
-    asker: Asker
-    rows: int
-    cells: int = 0
-    unique: int = 0
-    cached: int = 0
-    guessed: int = 0
-    sample: list[ToBeAsked] = field(default_factory=list)
-    probed: list[tuple[int, ChatReply | str]] = field(default_factory=list)
-
-    @property
-    def requests(self) -> int:
-        """Requests to be sent."""
-        return self.unique - self.cached
-
-    def row(self) -> dict[str, Any]:
-        """Its row of the result, without minutes."""
-        model = self.asker.model
-        known: dict[str, Any] = {"evaluator": self.asker.who, "model": model.name}
-        known["rows"] = self.rows
-        if self.asker.reads_output:
-            return {**known, "basis": NO_OUTPUT}
-        prompt, completion, basis = self._tokens()
-        return {
-            **known,
-            "cells": self.cells,
-            "unique": self.unique,
-            "cached": self.cached,
-            "requests": self.requests,
-            "prompt_tokens": prompt,
-            "completion_tokens": completion,
-            "cost": model.cost(prompt, completion or 0, 0),
-            "basis": basis,
-        }
-
-    def _tokens(self) -> tuple[int, int | None, str]:
-        """Prompt and completion tokens of all requests, and what they are known by."""
-        replies = [(guess, found) for guess, found in self.probed if isinstance(found, ChatReply)]
-        counted = [
-            (guess, reply.usage.prompt_tokens, reply.usage.completion_tokens)
-            for guess, reply in replies
-            if reply.usage.prompt_tokens is not None and reply.usage.completion_tokens is not None
-        ]
-        if not counted:
-            why = [found for _, found in self.probed if isinstance(found, str)]
-            why += ["the server counts no tokens"] if replies else []
-            return self.guessed, None, "; ".join([BY_LENGTH, *why[:1]])
-        guesses, prompts, completions = (sum(column) for column in zip(*counted, strict=True))
-        prompt = round(self.guessed * prompts / guesses) if guesses else self.guessed
-        calls = "1 call" if len(counted) == 1 else f"{len(counted)} calls"
-        return prompt, round(self.requests * completions / len(counted)), f"usage of {calls}"
 
 
 def estimate(
@@ -131,20 +62,25 @@ def estimate(
     output: Hashable = None,
     dataset_output: Hashable = None,
     metadata: Any = None,
+    only: str | None = None,
     repetitions: int = 1,
-    probe: int = 0,
+    run_dir: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
+    probe: int = 0,
 ) -> pd.DataFrame:
     """What a run would ask of its models, and what it would cost: a row per judge, and a total.
 
     Nothing is sent without `probe`. Columns: `evaluator` ("<task>" for a ChatTask, "<total>"),
-    `model`, `rows`, `cells` (those that are asked about), `unique` (questions that none before
-    has asked), `cached` (of these, answered by the cache), `requests` (the rest, to be sent),
-    `prompt_tokens`, `completion_tokens`, `cost` in dollars, `minutes`, and `basis`: what tokens
-    and cost are known by. Without a probe that is the length of the prompts, a token for four
-    bytes, and `cost` is that of the prompts only; with one it is what some calls have used.
-    `minutes` is what rpm and tpm of the models ask for at least. What is not known is NA, and
-    so is its total. Retries, and invalid replies that are asked again, come on top.
+    `model`, `rows`, `cells` (those that are done, and those that are asked about), `done` (of
+    these, there already, in the frame or the run_dir, and not made again), `unique` (questions
+    that none before has asked), `cached` (of these, answered by the cache), `requests` (the
+    rest, to be sent), `prompt_tokens`, `completion_tokens`, `cost` in dollars, `minutes`, and
+    `basis`: what tokens and cost are known by. Without a probe that is the length of the
+    prompts, a token for four bytes, and `cost` is that of the prompts only; with one it is what
+    some calls have used. `minutes` is what rpm and tpm of the models ask for at least. What is
+    not known is NA, and so is its total: where some outputs of a task are there and others are
+    not, a judge has two rows, one for each. Retries, and invalid replies that are asked again,
+    come on top.
 
     Args:
         dataset: As for `run_experiment`.
@@ -155,10 +91,14 @@ def estimate(
         output: Column that plays this role.
         dataset_output: Column that plays this role.
         metadata: Column, or list of columns, that plays this role.
+        only: As for `run_experiment`. Results that the frame has are made anew without it, as
+            with `overwrite=True`.
         repetitions: How often each row is to be run.
-        probe: So many real calls for each judge and ChatTask.
+        run_dir: The run's folder. It is looked into, also while a run uses it, and neither
+            changed nor made; only a probe makes it, for its replies.
         cache: The run's file of replies; those of the probe are put into it, and stay in the
-            numbers.
+            numbers. With `run_dir`, the one in that folder if not given.
+        probe: So many real calls for each judge and ChatTask.
 
     Returns:
         A frame.
@@ -166,6 +106,8 @@ def estimate(
     Raises:
         ExperimentError: The run could not be made; all mistakes are listed.
         DatasetError: The data cannot be read; ColumnNotFoundError if a column is not there.
+        RunDirError: The folder could not be used, or has nothing but results of others.
+        JournalError: The journal in it is damaged or cannot be read.
 
     Examples:
         >>> import evalframe as ef
@@ -183,106 +125,126 @@ def estimate(
     roles |= {"dataset_output": dataset_output, "metadata": metadata}
     if _are_evaluators(task) and not evaluators:
         task, evaluators = None, task
-    problems = _problems(repetitions, probe)
-    planned = _planned(dataset, task, evaluators, roles, times=repetitions, problems=problems)
-    lines, inputs, left_out = planned.lines, planned.inputs, planned.left_out
-    replies = _opened(cache, probe)
+    options = {**_WITHOUT_A_SAY, "only": only, "overwrite": only is None}
+    options |= {"repetitions": repetitions, "run_dir": run_dir}
+    rows = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
+    planning = Planning(
+        rows,
+        task,
+        evaluators,
+        roles,
+        options,
+        problems=check_options(options) + _probe_problems(probe),
+        is_dataset=isinstance(dataset, Dataset),
+    )
+    folder = None if run_dir is None else RunReader(run_dir)
+    left = LeftToDo(planning, folder, only)
+    parts = _parts(planning, left)
+    replies = _opened(cache, folder, probe)
     try:
-        seen: set[bytes] = set()
-        for line in lines:
-            if not line.asker.reads_output:
-                requests = line.asker.requests(inputs, left_out)
-                _count(line, requests, seen, replies=replies, probe=probe)
-        samples = [(line, asked) for line in lines for asked in line.sample]
-        answers = probed([(line.asker, asked) for line, asked in samples], replies)
-        for (line, asked), answer in zip(samples, answers, strict=True):
-            line.probed.append((asked.request.prompt_tokens, answer))
+        _ask(parts, left, replies, probe)
     finally:
         if replies is not None:
             replies.close()
-    return _frame(planned)
+    return cost_table([part.line for part in parts], left.plan.rows)
 
 
 def _are_evaluators(given: Any) -> bool:
     return isinstance(given, (list, tuple, dict, Evaluator))
 
 
-def _opened(cache: Any, probe: int) -> ReplyCache | None:
-    """The file of replies; a look at one that is not there must not make it."""
-    is_path = isinstance(cache, (str, os.PathLike))
-    if is_path and not probe and not Path(cache).expanduser().exists():
+def _probe_problems(probe: Any) -> list[str]:
+    if type(probe) is int and probe >= 0:
+        return []
+    return [f"probe must be a whole number of at least 0, not {probe!r}."]
+
+
+def _opened(cache: Any, folder: RunReader | None, probe: int) -> ReplyCache | None:
+    """The file of replies; to look at one neither makes nor changes it."""
+    if cache is None and folder is not None:
+        cache = folder.replies
+        if probe:
+            folder.make()
+    if probe:
+        return opened_cache(cache)
+    if isinstance(cache, (str, os.PathLike)) and not Path(cache).expanduser().exists():
         return None
-    return opened_cache(cache)
+    return opened_cache(cache, reads_only=True)
 
 
-def _problems(repetitions: Any, probe: Any) -> list[str]:
-    problems = []
-    for name, value, least in (("repetitions", repetitions, 1), ("probe", probe, 0)):
-        if type(value) is not int or value < least:
-            problems.append(f"{name} must be a whole number of at least {least}, not {value!r}.")
-    return problems
-
-
-class _Planned(NamedTuple):
-    """A run, as far as it asks models.
+class _Part(NamedTuple):
+    """A line of the table, and whose requests are counted in it.
 
     Attributes:
-        lines: Judges and ChatTask.
-        embedding: What is known of evaluators that embed with a model.
-        inputs: The values.
-        left_out: Rows that have no output.
+        asker: None where it is not known, or is known without asking.
+        rows: The rows that it may be asked about.
+        sample: Some of the requests to be sent, each as likely as any other.
     """
 
-    lines: list[_Line]
-    embedding: list[dict[str, Any]]
-    inputs: Inputs
-    left_out: Collection[int]
+    line: Line
+    asker: Asker | None
+    rows: np.ndarray[Any, Any]
+    sample: list[ToBeAsked]
 
 
-def _planned(
-    given: Any,
-    task: Any,
-    evaluators: Any,
-    roles: dict[str, Any],
-    *,
-    times: Any,
-    problems: list[str],
-) -> _Planned:
-    """The parts that ask models, checked as for a run."""
-    dataset = given if isinstance(given, Dataset) else Dataset(given)
-    has_task = task is not None
-    mapping, more = role_mapping(
-        dataset, roles, is_dataset=isinstance(given, Dataset), has_task=has_task
-    )
-    names = Namespace(tuple(dataset.columns), mapping, has_task=has_task)
-    preparation = Preparation(
-        names, dataset.column, problems + more, missing_columns(names), details=False
-    )
-    planned_task = preparation.task(task)
-    planned = preparation.evaluators(evaluators)
-    preparation.refuse()
-    parts: list[tuple[Any, Call]] = [(each.evaluator, each.call) for each in planned]
-    if planned_task is not None:
-        parts = [(planned_task.task, planned_task.call), *parts]
-    rows = len(dataset) * times
-    lines = [
-        _Line(Asker(part, call), rows)
-        for part, call in parts
-        if isinstance(part, (ChatTask, Judge))
-    ]
-    embedding = [
-        {"evaluator": part.name, "model": model.name, "rows": rows, "basis": EMBEDS}
-        for part, _ in parts
-        if isinstance(part, Embedded) and (model := part.embedder.served) is not None
-    ]
-    inputs = Inputs(dataset.column, names.row_columns, pd.RangeIndex(rows), times)
-    return _Planned(
-        lines, embedding, inputs, rows_without_output(dataset, names, times, adds=False)
-    )
+def _parts(planning: Planning, left: LeftToDo) -> list[_Part]:
+    """The task, the judges, then what embeds with a model."""
+    parts = []
+    if planning.task is not None and isinstance(planning.task.task, ChatTask):
+        asker = Asker(planning.task.task, planning.task.call)
+        done = left.plan.rows - int(left.new_outputs.sum())
+        line = Line(asker.who, asker.model, left.plan.rows, done)
+        parts.append(_Part(line, asker, np.flatnonzero(left.new_outputs), []))
+    embedding = []
+    for planned in planning.evaluators:
+        if isinstance(planned.evaluator, Judge):
+            parts += _judge_parts(planned.evaluator, planned, left)
+        elif isinstance(planned.evaluator, Embedded):
+            embedding += _embedding_parts(planned.evaluator, left)
+    return parts + embedding
+
+
+def _judge_parts(judge: Judge, planned: PlannedEvaluator, left: LeftToDo) -> list[_Part]:
+    """What it asks about the outputs that are there, and what is not known of the others."""
+    asker = Asker(judge, planned.call)
+    asked, done, rows = left.asked(judge.name), left.done(judge.name), left.plan.rows
+    to_come = int(left.new_outputs.sum()) if asker.reads_output else 0
+    parts = []
+    if to_come < rows or not rows:
+        there = asked & ~left.new_outputs if asker.reads_output else asked
+        line = Line(asker.who, asker.model, rows - to_come, int(done.sum()))
+        parts.append(_Part(line, asker, np.flatnonzero(there), []))
+    if to_come:
+        line = Line(asker.who, asker.model, to_come, 0, unknown=NO_OUTPUT)
+        parts.append(_Part(line, None, np.empty(0, int), []))
+    return parts
+
+
+def _embedding_parts(embedded: Embedded, left: LeftToDo) -> list[_Part]:
+    model = embedded.embedder.served
+    if model is None:
+        return []
+    done, asked = left.done(embedded.name), left.asked(embedded.name)
+    unknown = EMBEDS if asked.any() else None
+    line = Line(embedded.name, model, left.plan.rows, int(done.sum()), unknown=unknown)
+    return [_Part(line, None, np.empty(0, int), [])]
+
+
+def _ask(parts: list[_Part], left: LeftToDo, replies: ReplyCache | None, probe: int) -> None:
+    """Count all requests, and send some with a probe."""
+    seen: set[bytes] = set()
+    for part in parts:
+        if part.asker is not None:
+            requests = part.asker.requests(left.inputs, part.rows, left.plan)
+            _count(part, requests, seen, replies=replies, probe=probe)
+    samples = [(part, part.asker, asked) for part in parts if part.asker for asked in part.sample]
+    answers = probed([(asker, asked) for _, asker, asked in samples], replies)
+    for (part, _, asked), answer in zip(samples, answers, strict=True):
+        part.line.probed.append((asked.request.prompt_tokens, answer))
 
 
 def _count(
-    line: _Line,
+    part: _Part,
     requests: Iterable[ToBeAsked],
     seen: set[bytes],
     *,
@@ -290,9 +252,10 @@ def _count(
     probe: int,
 ) -> None:
     """Go through the requests of one line, of which only the sample is kept."""
+    line, sample = part.line, part.sample
     rng = random.Random(0)  # noqa: S311 - the same sample each time
     for asked in requests:
-        line.cells += 1
+        line.asked += 1
         short = hashlib.blake2b(asked.terms.encode(), digest_size=16).digest()
         if short in seen:
             continue
@@ -302,10 +265,10 @@ def _count(
             line.cached += 1
             continue
         line.guessed += asked.request.prompt_tokens
-        if len(line.sample) < probe:
-            line.sample.append(asked)
+        if len(sample) < probe:
+            sample.append(asked)
         elif probe and (place := rng.randrange(line.requests)) < probe:
-            line.sample[place] = asked
+            sample[place] = asked
 
 
 def _is_cached(replies: ReplyCache, asked: ToBeAsked) -> bool:
@@ -317,44 +280,3 @@ def _is_cached(replies: ReplyCache, asked: ToBeAsked) -> bool:
         return reply is not None and (asked.accept(reply), True)[1]
     except InvalidReplyError:
         return False
-
-
-def _frame(planned: _Planned) -> pd.DataFrame:
-    lines = planned.lines
-    rows = [line.row() for line in lines]
-    needed: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for line, row in zip(lines, rows, strict=True):
-        row["minutes"] = _minutes([row], [line])
-        endpoint = line.asker.model.endpoint()
-        needed.setdefault((endpoint.base_url, endpoint.model), []).append({**row, "line": line})
-    rows += planned.embedding
-    total: dict[str, Any] = {"evaluator": TOTAL, "rows": len(planned.inputs.index)}
-    for name in _SUMMED:
-        values: list[Any] = [row.get(name) for row in rows]
-        total[name] = None if None in values else sum(values)
-    # Models at one address share its limits; others are asked at the same time.
-    each = [_minutes(group, [row["line"] for row in group]) for group in needed.values()]
-    known = [minutes for minutes in each if minutes is not None]
-    total["minutes"] = max(known) if known else None
-    total["basis"] = "; ".join(dict.fromkeys(row["basis"] for row in rows))
-    made = [*rows, total]
-    return pd.DataFrame(
-        {
-            name: backed(pa.array([row.get(name) for row in made], kind))
-            for name, kind in _COLUMNS.items()
-        }
-    )
-
-
-def _minutes(rows: Sequence[dict[str, Any]], lines: Sequence[_Line]) -> float | None:
-    """The least that the limits of one address allow; None without any, or if rows are unknown."""
-    if any(row.get("requests") is None for row in rows):
-        return None
-    requests = sum(row["requests"] for row in rows)
-    tokens = sum(row["prompt_tokens"] + (row["completion_tokens"] or 0) for row in rows)
-    waits = []
-    for name, amount in zip(_LIMITS, (requests, tokens), strict=True):
-        given = [getattr(line.asker.model, name) for line in lines]
-        limits = [limit for limit in given if limit is not None]
-        waits += [amount / min(limits)] if limits else []
-    return max(waits) if waits else None

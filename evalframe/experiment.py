@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from evalframe.engines.signals import SigtermRaises
+from evalframe.engines.signals import SignalsRaise
 from evalframe.running import Experiment, newest
 
 
@@ -89,7 +89,8 @@ def run_experiment(
             `skipped: deadline`.
         max_cost: Dollars. No request is sent to a model unless what was spent and what the
             requests in flight may cost leave room for it, each at the cost of the model's dearest
-            answer so far; the rest is `skipped: budget`. Every model needs a price.
+            answer so far; the rest is `skipped: budget`. Every model that has something to do
+            needs a price.
         max_requests: Most requests to models, those that are sent again included; the rest is
             `skipped: budget`. Answers from the cache are free, of this and of `max_cost`; what
             your own functions ask of a model is not counted.
@@ -126,7 +127,7 @@ def run_experiment(
     """
     arguments = dict(locals())
     experiment = _experiment(arguments)
-    with SigtermRaises():
+    with SignalsRaise():
         try:
             experiment.run.run()
             return experiment.ended()
@@ -191,7 +192,8 @@ async def arun_experiment(
 
     Raises:
         ExperimentError: As `run_experiment`, like all others.
-        asyncio.CancelledError: When cancelled; `.partial` is the frame so far.
+        asyncio.CancelledError: When cancelled, as by the interrupt of a notebook's cell;
+            `.partial` is the frame so far.
 
     Examples:
         >>> import asyncio

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,27 +19,18 @@ from evalframe.analysis.failures import failure_lines
 from evalframe.analysis.left_over import left_over
 from evalframe.core import schema
 from evalframe.core.errors import JournalError
-from evalframe.core.namespace import Namespace
 from evalframe.core.run_info import KEY, EvaluatorInfo, RunInfo, mapping_for_attrs, remembered
 from evalframe.data.dataset import Dataset
 from evalframe.engines.cell_fingerprints import Fingerprints
-from evalframe.engines.earlier import Earlier, is_only, kept_details
-from evalframe.engines.inputs import Inputs
 from evalframe.engines.local import LocalRun
-from evalframe.engines.plan import Mask, Plan, PlannedTask
-from evalframe.engines.prepare import Preparation, check_options, opened_cache
-from evalframe.engines.prior import Prior
+from evalframe.engines.plan import Mask
+from evalframe.engines.planning import Planning
+from evalframe.engines.prepare import check_options, opened_cache
+from evalframe.engines.prices import refuse_unpriced
 from evalframe.engines.progress import Progress
 from evalframe.engines.recorder import Recorder
-from evalframe.engines.roles import (
-    missing_columns,
-    namespace,
-    repetition_numbers,
-    role_mapping,
-    rows_without_output,
-)
 from evalframe.engines.run_store import RunStore
-from evalframe.evaluators.identity import told, unread_note
+from evalframe.evaluators.identity import unread_note
 from evalframe.results.builder import Builder
 from evalframe.results.frame import assembled, repeated, updated
 from evalframe.results.remember import counts, remember, total_usage, versions
@@ -65,34 +56,30 @@ class Experiment:
             rows = DRY_RUN_ROWS if options["dry_run"] is True else options["dry_run"]
             self.dataset = self.dataset.head(rows)
             plain = plain.iloc[:rows] if plain is not None else None
-        self.mapping, more = role_mapping(
+        planning = Planning(
             self.dataset,
+            task,
+            evaluators,
             roles,
+            options,
+            problems=problems,
             is_dataset=isinstance(data, Dataset),
-            has_task=task is not None,
         )
-        names = namespace(
-            self.dataset, self.mapping, has_task=task is not None, adds=options["only"]
-        )
-        self.details, self.marks = kept_details(self.dataset.columns, options)
-        self.prior = Prior()
-        self.plan, self.drop = self._planned(names, task, evaluators, problems + more)
+        self._take(planning)
         self.base = self.dataset.to_pandas() if plain is None else plain
-        repetitions = options["repetitions"]
-        if repetitions > 1:
-            self.base = repeated(self.base, repetitions)
-        outputs = self.prior.output_values(self.plan.rows) if task is not None else ()
-        self.inputs = Inputs(
-            self.dataset.column, names.row_columns, self.base.index, repetitions, outputs
-        )
+        if options["repetitions"] > 1:
+            self.base = repeated(self.base, options["repetitions"])
+        self.inputs = planning.inputs(self.base.index)
         made = [(e.name, e.further) for e in self.plan.evaluators]
-        marks = Fingerprints(self.plan.evaluators, self.codes, self.inputs) if self.marks else None
+        marks = (
+            Fingerprints(self.plan.evaluators, planning.codes, self.inputs) if self.marks else None
+        )
         self.builder = Builder(made, self.plan.rows, details=self.details, fingerprints=marks)
         self.prior.fill(self.builder, self.plan)
         self.store: RunStore | None = None
         # Last: whatever fails before leaves no file open, and makes none.
         try:
-            recorder = self._opened()
+            recorder = self._opened(planning.all_codes)
             name = self.experiment_name
             self.progress = Progress(self.plan.calls(), name, enabled=options["progress"])
             self.run = LocalRun(self.plan, self.inputs, self.builder, self.progress, recorder)
@@ -101,24 +88,30 @@ class Experiment:
             self.close()
             raise
 
-    def _opened(self) -> Recorder | None:
+    def _take(self, planning: Planning) -> None:
+        """Keep what the end of the run needs of its beginning."""
+        self.mapping, self.drop = planning.mapping, planning.drop
+        self.details, self.marks = planning.details, planning.marks
+        self.facts, self.task_facts = planning.facts, planning.task_facts
+        self.prior, self.plan = planning.prior, planning.plan
+
+    def _opened(self, codes: Mapping[str | None, str]) -> Recorder | None:
         """Open the run_dir, and take over what is there, and the cache."""
         path, cache = self.options["run_dir"], self.options["cache"]
         if path is None:
             self.plan = replace(self.plan, cache=opened_cache(cache))
             return None
         store = self.store = RunStore(path)
-        codes: dict[str | None, str] = dict(self.codes.items())
-        if self.task_facts is not None:
-            codes[None] = str(self.task_facts.fingerprint)
         self.plan = store.resume(
             self.plan,
             self.inputs,
             codes,
             only=self.options["only"],
-            adds=bool(self.prior.cells) or self.prior.outputs is not None,
+            adds=self.prior.has_results,
             save=self._save,
         )
+        if self.plan.max_cost is not None:
+            refuse_unpriced(self.plan)
         store.restore(self.builder, self.plan)
         self.plan = replace(
             self.plan, cache=opened_cache(store.replies if cache is None else cache)
@@ -129,55 +122,6 @@ class Experiment:
     def experiment_name(self) -> str:
         """As given, else the time."""
         return self.options["experiment_name"] or self.started.strftime("%Y-%m-%d %H:%M:%S")
-
-    def _planned(
-        self, names: Namespace, task: Any, evaluators: Any, problems: list[str]
-    ) -> tuple[Plan, list[Hashable]]:
-        options = self.options
-        preparation = Preparation(
-            names,
-            self.dataset.column,
-            problems,
-            missing_columns(names),
-            details=self.details,
-        )
-        planned_task = preparation.task(task)
-        self.given = preparation.evaluators(evaluators)
-        if options["max_cost"] is not None:
-            preparation.prices(planned_task, self.given)
-        adds = is_only(options["only"])
-        no_output = rows_without_output(self.dataset, names, options["repetitions"], adds=adds)
-        earlier = None
-        if adds:
-            row_columns, keeps = names.row_columns, (self.details, self.marks)
-            earlier = Earlier(self.dataset, row_columns, no_output, options["only"], keeps)
-            preparation.earlier(earlier, planned_task, self.given)
-        elif options["only"] is None:
-            repeated = options["repetitions"] != 1
-            preparation.collisions(overwrite=options["overwrite"], repeated=repeated)
-        preparation.refuse()
-        # Before anything runs: what runs may change what it reads.
-        self.facts = {planned.name: told(planned.evaluator) for planned in self.given}
-        self.codes = {name: str(facts.fingerprint) for name, facts in self.facts.items()}
-        self.task_facts = _task_facts(planned_task)
-        if earlier is not None:
-            self.prior = earlier.prior(self.codes)
-        plan = Plan(
-            rows=len(self.dataset) * options["repetitions"],
-            no_output=no_output,
-            task=self.prior.task(planned_task),
-            evaluators=self.prior.evaluators(self.given),
-            concurrency=options["concurrency"],
-            timeout=options["timeout"],
-            stop_at_failure=options["errors"] == "raise",
-            details=self.details,
-            repetitions=options["repetitions"],
-            repetition_of=None if earlier is None else repetition_numbers(self.dataset),
-            deadline=options["deadline"],
-            max_requests=options["max_requests"],
-            max_cost=options["max_cost"],
-        )
-        return plan, preparation.drop
 
     def frame(self, *, partial: bool) -> pd.DataFrame:
         """The frame with everything that is finished."""
@@ -378,13 +322,6 @@ class Experiment:
                 self.store.write(self._record(frame))
         with contextlib.suppress(JournalError):
             self.close()
-
-
-def _task_facts(planned: PlannedTask | None) -> PartRecord | None:
-    if planned is None:
-        return None
-    digest, unread = planned.task.fingerprint()
-    return PartRecord(fingerprint=digest, unread=unread, kind="TASK", version=planned.task.version)
 
 
 def newest() -> pd.DataFrame | None:

@@ -13,7 +13,7 @@ from evalframe.testing import embeddings, error, label, reply
 
 PRICE = {"input": 2.0, "output": 8.0}
 COLUMNS = [
-    *("evaluator", "model", "rows", "cells", "unique", "cached", "requests"),
+    *("evaluator", "model", "rows", "cells", "done", "unique", "cached", "requests"),
     *("prompt_tokens", "completion_tokens", "cost", "minutes", "basis"),
 ]
 BY_LENGTH = "length of the prompts; replies not counted"
@@ -63,7 +63,7 @@ def test_nothing_is_sent_without_a_probe(serve):
     assert costs["evaluator"].tolist() == ["j", "<total>"]
     assert [str(kind) for kind in costs.dtypes] == [
         *("string",) * 2,
-        *("int64[pyarrow]",) * 7,
+        *("int64[pyarrow]",) * 8,
         *("double[pyarrow]",) * 2,
         "string",
     ]

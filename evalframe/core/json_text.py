@@ -22,6 +22,9 @@ from evalframe.core.nested import zone_key, zone_name
 # Python refuses to convert longer integers from decimal text.
 _LONGEST_DECIMAL_BITS = 13_000
 
+# Kept: json.dumps makes one for each call that asks for Unicode as it is.
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+
 
 def encode(value: Any) -> str:
     """The JSON text of a plain value.
@@ -29,7 +32,7 @@ def encode(value: Any) -> str:
     Raises:
         TypeError: The value is not plain (see `nested.plain`).
     """
-    return json.dumps(_tagged(value), ensure_ascii=False)
+    return _ENCODER.encode(_tagged(value))
 
 
 def decode(text: str) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NoReturn
@@ -75,7 +76,7 @@ class Driver:
         self.ended = threading.Event()
         self._running: asyncio.Task[None] | None = None
         self._ending = False
-        self._left_behind: set[asyncio.Future[Any]] = set()
+        self._left_behind: dict[asyncio.Future[Any], str] = {}
         self._apart = plan.apart()
         self._calls: set[asyncio.Future[Any]] = set()
         self._reader = RowReader(inputs)
@@ -94,13 +95,15 @@ class Driver:
         if opened is not None:
             function, binding = planned.call.caller(opened), planned.call.binding
             self._occurrences = Occurrences(binding, self.inputs, self.plan.repetition_of)
-        return Settled(function, partial(checked_output, declared=planned.task.output))
+        settle = partial(checked_output, declared=planned.task.output)
+        return Settled("the task", function, settle)
 
     def _opened_evaluator(self, place: int) -> Settled:
         planned = self.plan.evaluators[place]
         opened = planned.evaluator.opened(self.session, details=self.plan.details)
         function = planned.call.function if opened is None else planned.call.caller(opened)
-        return Settled(function, partial(normalize, rules=planned.rules))
+        settle = partial(normalize, rules=planned.rules)
+        return Settled(f"evaluator {planned.name!r}", function, settle)
 
     def start(self) -> asyncio.Task[None]:
         """Run on the running loop; the end is posted as `DriverDone`, however it comes."""
@@ -311,7 +314,7 @@ class Driver:
         if not await self._ends_in_time(task, info):
             task.cancel()
             await asyncio.wait({task}, timeout=CANCEL_GRACE_S)
-            self._give_up(task)
+            self._give_up(task, call.who)
         return await self._result(task)
 
     async def _ends_in_time(self, task: asyncio.Task[Any], info: CallInfo) -> bool:
@@ -323,7 +326,7 @@ class Driver:
 
     def _end_call(self, call: asyncio.Future[Any]) -> None:
         self._calls.discard(call)
-        self._left_behind.discard(call)
+        self._left_behind.pop(call, None)
         if not call.cancelled():
             call.exception()  # taken: one that nobody waits for any more is no news
 
@@ -349,13 +352,13 @@ class Driver:
         if self.plan.timeout is not None:
             done, _ = await asyncio.wait({future}, timeout=self.plan.timeout)
             if not done:
-                self._give_up(future)
+                self._give_up(future, call.who)
         try:
             return await future
         except (KeyboardInterrupt, SystemExit) as exc:
             raise FatalError from exc
 
-    def _give_up(self, call: asyncio.Future[Any]) -> NoReturn:
+    def _give_up(self, call: asyncio.Future[Any], who: str) -> NoReturn:
         """End a call that took too long.
 
         Raises:
@@ -363,19 +366,22 @@ class Driver:
             StuckCallsError: Too many such calls are still running.
         """
         if not call.done():
-            self._left_behind.add(call)
+            self._left_behind[call] = who
         message = _in_time(self.plan.timeout)
         count = len(self._left_behind)
         if count >= MOST_LEFT_BEHIND:
+            of = ", ".join(
+                f"{n} of {who}" for who, n in Counter(self._left_behind.values()).items()
+            )
             message = (
                 f"{count} timed-out calls are still running and cannot be stopped, so "
-                "the run was. Make the function give up by itself, or raise timeout=."
+                f"the run was: {of}. Make the function give up by itself, or raise timeout=."
             )
             raise StuckCallsError(message)
         raise CallTimeoutError(message)
 
     async def _end_calls(self) -> None:
-        calls = self._calls - self._left_behind
+        calls = self._calls - self._left_behind.keys()
         for call in calls:
             call.cancel()
         if calls:

@@ -258,7 +258,7 @@ class Earlier:
         if len(rows) < self._rows:
             taken = pa.array(rows)
             cells = CellColumns({f: array.take(taken) for f, array in cells.arrays.items()})
-        return KeptCells(rows, cells, todo)
+        return KeptCells(rows, cells, todo, ~(todo | found.blank))
 
     def _check_outputs(self, name: str, lost: Mask) -> None:
         if lost.any():

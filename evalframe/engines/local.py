@@ -22,7 +22,8 @@ from evalframe.engines.deadline import GRACE_S, Deadline, DeadlineError
 from evalframe.engines.driver import Driver
 from evalframe.engines.faults import Tracebacks, own_failure, stand_in
 from evalframe.engines.inputs import Inputs
-from evalframe.engines.loop import FatalError, guarded, loop_for_waiting
+from evalframe.engines.loop import FatalError, guarded, leave_behind, loop_for_waiting
+from evalframe.engines.messages import DriverDone
 from evalframe.engines.plan import Plan
 from evalframe.engines.progress import Progress
 from evalframe.engines.pump import Pump, StoppedError
@@ -35,6 +36,11 @@ from evalframe.tasks.output import output_column
 
 _STOP_SECONDS = 5.0
 _AWAITED = "await ef.arun_experiment(...)"
+_BLOCKED = (
+    "An async function has blocked the event loop that it runs on: it waits without `await`, as "
+    "time.sleep or a plain HTTP client does. It was left behind, and so were all other calls. "
+    "Write it without `async`, or give what it calls a timeout."
+)
 _INTERRUPTS = (KeyboardInterrupt, SystemExit)
 # After these, calls in flight have a few seconds: they are paid for, and not what went wrong.
 _PATIENT = (*_INTERRUPTS, JournalError)
@@ -175,14 +181,23 @@ class LocalRun:
                 self.pump.run(await_on_loop, has_driver=False)
         finally:
             if self._used is not None:
-                closing = asyncio.run_coroutine_threadsafe(self.session.close(), self._used)
-                with contextlib.suppress(TimeoutError):
-                    closing.result(_STOP_SECONDS)
+                self._close(self._used)
                 self._threads.close()
+
+    def _close(self, loop: asyncio.AbstractEventLoop) -> None:
+        turn = threading.Event()
+        loop.call_soon_threadsafe(turn.set)
+        closing = asyncio.run_coroutine_threadsafe(self.session.close(), loop)
+        with contextlib.suppress(TimeoutError):
+            closing.result(_STOP_SECONDS)
+        if not turn.is_set():
+            leave_behind(loop)
+            self.session.note(_BLOCKED)
 
     def _run_with_driver(self, await_on_loop: Callable[[Any], Any]) -> None:
         loop = self._used = loop_for_waiting(_AWAITED)
         driver = self._driver()
+        watch = self._watch()
         try:
             loop.call_soon_threadsafe(driver.start)
             self.pump.run(await_on_loop, has_driver=True)
@@ -196,6 +211,20 @@ class LocalRun:
             driver.ended.wait(_STOP_SECONDS)
             self.pump.take_rest()
             raise
+        finally:
+            if watch is not None:
+                watch.cancel()
+
+    def _watch(self) -> threading.Timer | None:
+        """What ends the run after its deadline where a call blocks the loop that should."""
+        left = self.deadline.left()
+        if left is None:
+            return None
+        ends_in = left + GRACE_S + _STOP_SECONDS
+        watch = threading.Timer(ends_in, self.pump.inbox.put, [DriverDone(None)])
+        watch.daemon = True
+        watch.start()
+        return watch
 
     async def arun(self) -> None:
         """Run on the running loop; plain evaluators run in one worker thread.
@@ -227,6 +256,9 @@ class LocalRun:
             elif number == signal.SIGTERM:
                 # Ctrl-C cancels whoever awaits this run; this signal cancels nobody.
                 loop.call_soon_threadsafe(over.set)
+            else:
+                # A notebook's handler has the loop cancel this run, but does not wake the loop.
+                loop.call_soon_threadsafe(lambda: None)
 
         with SignalsTold(tell):
             waiting: set[asyncio.Task[Any]] = set() if driver is None else {driver.start()}

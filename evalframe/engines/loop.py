@@ -1,7 +1,7 @@
 """The one background event loop of the process.
 
 Started at first use and kept, so that a client or lock made in one run works in the next.
-Nothing that user code raises ends it.
+Nothing that user code raises ends it. One that a call blocks for ever is left behind.
 """
 
 from __future__ import annotations
@@ -49,6 +49,13 @@ def loop_for_waiting(instead: str) -> asyncio.AbstractEventLoop:
         )
         raise ExperimentError([message])
     return loop
+
+
+def leave_behind(loop: asyncio.AbstractEventLoop) -> None:
+    """Have the next run start a loop of its own: nothing will run on this one any more."""
+    with _lock:
+        if _loops.get(os.getpid()) is loop:
+            del _loops[os.getpid()]
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

@@ -17,7 +17,6 @@ from evalframe.core.errors import (
     listed,
 )
 from evalframe.core.namespace import BindingError, ColumnSource, Namespace
-from evalframe.engines.asked import asked_of
 from evalframe.engines.earlier import ONLY, Earlier, is_only
 from evalframe.engines.plan import Call, PlannedEvaluator, PlannedTask
 from evalframe.evaluators.base import Evaluator
@@ -178,20 +177,6 @@ class Preparation:
         if problem:
             self.problems.append(f"Evaluator {evaluator.name!r}: {problem}")
 
-    def prices(self, task: PlannedTask | None, evaluators: Sequence[PlannedEvaluator]) -> None:
-        """What a run with max_cost= needs: a price for every token of every model."""
-        parts: list[tuple[str, Any]] = [] if task is None else [("The task", task.task)]
-        parts += [(f"Evaluator {e.name!r}", e.evaluator) for e in evaluators]
-        for what, part in parts:
-            model, kinds = asked_of(part)
-            lacking = [kind for kind in kinds if kind not in ((model and model.price) or {})]
-            if model is not None and lacking:
-                self.problems.append(
-                    f"{what}: max_cost= needs the price of {model.name!r} for {listed(lacking)} "
-                    "tokens: ef.Model(..., price={'input': ..., 'output': ...}) in dollars per "
-                    "million; 0 for a server of your own."
-                )
-
     def collisions(self, *, overwrite: bool, repeated: bool) -> None:
         """Columns that are there already: to be dropped, or problems."""
         columns, has_task = self.namespace.columns, self.namespace.has_task
@@ -259,8 +244,12 @@ def _looks_like_evaluators(given: Any) -> bool:
     return many and all(callable(item) or isinstance(item, Evaluator) for item in items)
 
 
-def opened_cache(path: Any) -> ReplyCache | None:
+def opened_cache(path: Any, *, reads_only: bool = False) -> ReplyCache | None:
     """The cache at a path, None without one.
+
+    Args:
+        path: As it was given.
+        reads_only: Whether the file is to stay as it is.
 
     Raises:
         ExperimentError: It cannot be used.
@@ -268,7 +257,7 @@ def opened_cache(path: Any) -> ReplyCache | None:
     if path is None:
         return None
     try:
-        return ReplyCache(path)
+        return ReplyCache(path, reads_only=reads_only)
     except CacheError as exc:
         raise ExperimentError([str(exc)]) from exc
     except TypeError:

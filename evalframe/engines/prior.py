@@ -29,11 +29,13 @@ class KeptCells(NamedTuple):
         rows: The rows that have one, ascending; it stays until it is made anew.
         cells: One for each of them.
         todo: For every row of the result, whether its cell is to be made.
+        done: For every row of the result, whether its cell is there and is not to be made again.
     """
 
     rows: np.ndarray[Any, Any]
     cells: CellColumns
     todo: Mask
+    done: Mask
 
 
 class KeptOutputs(NamedTuple):
@@ -63,6 +65,11 @@ class Prior:
     cells: Mapping[str, KeptCells] = field(default_factory=dict)
     outputs: KeptOutputs | None = None
     anew: bool = False
+
+    @property
+    def has_results(self) -> bool:
+        """Whether there is anything that the run goes on from."""
+        return bool(self.cells) or self.outputs is not None
 
     def evaluators(self, planned: Sequence[PlannedEvaluator]) -> tuple[PlannedEvaluator, ...]:
         """Those that have something to do, with the rows that they are to do."""

@@ -7,8 +7,10 @@ ToBeAsked   one request, and what would be made of its reply
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from evalframe.core.call_info import Occurrence
 from evalframe.core.columns import chunked
@@ -16,7 +18,7 @@ from evalframe.core.namespace import OutputSource
 from evalframe.core.records import Cell
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.occurrences import Occurrences
-from evalframe.engines.plan import Call
+from evalframe.engines.plan import Call, Plan
 from evalframe.evaluators.asking import Judge
 from evalframe.evaluators.preview import question_of
 from evalframe.llm.chat import ChatReply, ChatRequest
@@ -62,28 +64,28 @@ class Asker:
 
     @property
     def reads_output(self) -> bool:
-        """Whether it reads what a task of the run has yet to make."""
+        """Whether it reads what the task of the run makes."""
         return any(isinstance(source, OutputSource) for source in self._binding.reads)
 
-    def requests(self, inputs: Inputs, left_out: Collection[int]) -> Iterator[ToBeAsked]:
-        """The requests of all rows that are asked about, in their order; few are held at once.
+    def requests(
+        self, inputs: Inputs, rows: np.ndarray[Any, Any], plan: Plan
+    ) -> Iterator[ToBeAsked]:
+        """The requests of some rows, in their order; few are held at once.
 
         Args:
             inputs: The values.
-            left_out: Rows that have no output.
+            rows: Those that may be asked about; the outputs that it reads of them are there.
+            plan: The run.
         """
-        without = frozenset(left_out)
         is_task = isinstance(self.part, ChatTask)
-        # As in a run that adds to no other: a row's repetition goes by its place.
-        occurrences = Occurrences(self._binding, inputs, None) if is_task else None
-        for rows in chunked(len(inputs.index)):
-            columns = [inputs.values(source, rows) for source in self._binding.reads]
-            for row in range(rows.start, rows.stop):
-                if row in without:
-                    continue
-                values = [column[row - rows.start] for column in columns]
+        occurrences = Occurrences(self._binding, inputs, plan.repetition_of) if is_task else None
+        for chunk in chunked(len(rows)):
+            here = rows[chunk]
+            columns = [inputs.values(source, here) for source in self._binding.reads]
+            for place, row in enumerate(here.tolist()):
+                values = [column[place] for column in columns]
                 occurrence = None if occurrences is None else occurrences[row]
-                made = self._made(values, row % inputs.repetitions + 1, occurrence)
+                made = self._made(values, plan.repetition(row), occurrence)
                 if made is not None:
                     yield made
 

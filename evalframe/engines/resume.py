@@ -26,7 +26,8 @@ from evalframe.engines.inputs import Inputs
 from evalframe.engines.plan import Call, Mask, Plan, PlannedEvaluator, PlannedTask
 from evalframe.engines.recorder import Numbering
 from evalframe.results.journal import Journal
-from evalframe.results.journal_cells import JournalCells, Numbers, Words, packed
+from evalframe.results.journal_cells import JournalCells, Numbers, packed
+from evalframe.results.journal_reader import JournalReader
 from evalframe.tasks.output import InvalidOutputError, checked_output
 
 
@@ -59,7 +60,7 @@ class Resume:
         self,
         plan: Plan,
         inputs: Inputs,
-        journal: Journal,
+        journal: Journal | JournalReader,
         codes: Mapping[str | None, str],
         only: str | None,
     ) -> None:
@@ -91,7 +92,7 @@ class Resume:
         todo, no_output = _whole(planned.todo, plan.rows), dict(plan.no_output)
         rows = np.flatnonzero(todo)
         stored = self._journal.outputs()
-        at = self._found(stored, _packed(self._chunks(planned.call, None, rows)))
+        at = self._found(stored, rows, self._chunks(planned.call, None, rows))
         rows, at = rows[at >= 0], at[at >= 0]
         columns = stored.take(at)
         usable, texts = _usable(columns.errors, self._only), columns.arrays[schema.OUTPUT]
@@ -125,9 +126,9 @@ class Resume:
             rows = rows[:0]  # it will be called with rows that nobody has seen yet
         chunks = self._chunks(planned.call, name, rows)
         if together:
-            chunks = iter([of_one_call([key for chunk in chunks for key in chunk])])
+            chunks = _in_one_call(chunks)
         stored = self._journal.cells(name)
-        at = self._found(stored, _packed(chunks))
+        at = self._found(stored, rows, chunks)
         is_whole = bool((at >= 0).all())
         rows, at = rows[at >= 0], at[at >= 0]
         cells = stored.take(at)
@@ -148,10 +149,12 @@ class Resume:
     ) -> Iterator[list[str]]:
         return in_chunks(call.binding, self._codes[name], self._inputs, rows)
 
-    def _found(self, stored: JournalCells, keys: Words) -> Numbers:
-        at = stored.find(keys)
-        self.matched += int((at >= 0).sum())
+    def _found(self, stored: JournalCells, rows: Numbers, chunks: Iterator[list[str]]) -> Numbers:
         self.there += len(stored) + stored.unfit
+        if not len(stored):
+            return np.full(len(rows), -1)  # as in each first run, which reads no row for it
+        at = stored.find(np.concatenate([packed(chunk) for chunk in chunks]))
+        self.matched += int((at >= 0).sum())
         return at
 
     def _number(self, name: str | None, stored: JournalCells, rows: Numbers, at: Numbers) -> None:
@@ -160,9 +163,8 @@ class Resume:
         self.numbers[name] = Numbering(stored.next_occurrence(), replaced)
 
 
-def _packed(chunks: Iterator[list[str]]) -> Words:
-    """Keys of many rows, as they are searched for."""
-    return np.concatenate([packed(chunk) for chunk in chunks])
+def _in_one_call(chunks: Iterator[list[str]]) -> Iterator[list[str]]:
+    yield of_one_call([key for chunk in chunks for key in chunk])
 
 
 def _whole(todo: Mask | None, rows: int) -> Mask:

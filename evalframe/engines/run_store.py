@@ -18,7 +18,7 @@ from evalframe.engines.recorder import Recorder
 from evalframe.engines.resume import Resume
 from evalframe.results.builder import Builder
 from evalframe.results.journal import Journal
-from evalframe.results.run_dir import RunDir
+from evalframe.results.run_dir import RunDir, RunFolder
 from evalframe.results.run_record import RunRecord
 
 Codes = Mapping[str | None, str]
@@ -43,7 +43,6 @@ class RunStore:
         Raises:
             RunDirError: It cannot be used.
         """
-        self._shown = f"run_dir={os.fspath(path)!r}"
         self._dir = RunDir(path)
         self._journal: Journal | None = None
         self._found: Resume | None = None
@@ -83,22 +82,9 @@ class RunStore:
         self._journal = Journal(self._dir.journal, further, task=has_task, details=plan.details)
         found = self._found = Resume(plan, inputs, self._journal, codes, only)
         if not found.matched and not adds:
-            self._refuse_others(found.there, further)
+            refuse_others(self._dir, found.there, further)
         self.recorder = Recorder(self._journal, found.plan, inputs, codes, found.numbers, save=save)
         return found.plan
-
-    def _refuse_others(self, there: int, given: Iterable[str]) -> None:
-        """Refuse a folder that has results, and none for this run."""
-        parts = self.before.evaluators if self.before is not None else {}
-        others = [name for name in parts if name not in set(given) and _made(parts[name].counts)]
-        if not there and not others:
-            return
-        message = (
-            f"{self._shown} holds results of {listed(parts) if parts else 'an earlier run'}, and "
-            "none of them belongs to this run: they are of other rows, other evaluators or other "
-            "code. Name another run_dir, or delete this one to start anew."
-        )
-        raise RunDirError(message)
 
     def restore(self, builder: Builder, plan: Plan) -> None:
         """Put the cells that are taken over in their places."""
@@ -140,7 +126,7 @@ class RunStore:
             f"{len(kept.rows):,} of {counted(rows, 'cell')} of {name!r}"
             for name, kept in found.cells.items()
         ]
-        text = f"{self._shown}: finished before, and not run again: {', '.join(parts)}."
+        text = f"{self._dir.shown}: finished before, and not run again: {', '.join(parts)}."
         failed = found.failed.total()
         if failed:
             text += f" {failed:,} of them failed; only='failed' runs those again."
@@ -178,6 +164,30 @@ class RunStore:
             stack.callback(self._dir.close)
             if self._journal is not None:
                 stack.callback(self._journal.close)
+
+
+def refuse_others(folder: RunFolder, there: int, given: Iterable[str]) -> None:
+    """Refuse a folder of which a run can take over nothing, if it has results.
+
+    Args:
+        folder: The run_dir.
+        there: Cells and outputs that it has of the run's evaluators and task.
+        given: The names of the run's evaluators.
+
+    Raises:
+        RunDirError: It has results.
+    """
+    record = folder.record()
+    parts = {} if record is None else record.evaluators
+    others = [name for name in parts if name not in set(given) and _made(parts[name].counts)]
+    if not there and not others:
+        return
+    message = (
+        f"{folder.shown} holds results of {listed(parts) if parts else 'an earlier run'}, and "
+        "none of them belongs to this run: they are of other rows, other evaluators or other "
+        "code. Name another run_dir, or delete this one to start anew."
+    )
+    raise RunDirError(message)
 
 
 def _made(counts: Mapping[str, int]) -> bool:

@@ -12,10 +12,12 @@ class Settled(NamedTuple):
     """A call whose result is taken over before any other user code runs, which may change it.
 
     Attributes:
+        who: Whose call it is, for errors.
         function: The user's.
         settle: Makes a value of the run's own of what it gives.
     """
 
+    who: str
     function: Callable[..., Any]
     settle: Callable[[Any], Any]
 

@@ -8,6 +8,7 @@ Only the main thread may set handlers; elsewhere signals do what they did before
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 from collections.abc import Callable
@@ -22,16 +23,22 @@ def end_by(number: int) -> SystemExit:
     return SystemExit(128 + number)
 
 
-class SigtermRaises:
-    """While it lasts SIGTERM raises SystemExit, as Ctrl-C does KeyboardInterrupt, not kills."""
+class SignalsRaise:
+    """While it lasts SIGTERM raises SystemExit, and Ctrl-C KeyboardInterrupt, wherever it is."""
 
     def __init__(self) -> None:
         """Set nothing yet."""
         self._handlers = _Handlers()
 
     def __enter__(self) -> None:
-        if _is_main() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        if not _is_main():
+            return
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             self._handlers.set(signal.SIGTERM, _raise)
+        # The handlers of asyncio.run and of a notebook's async cell have the loop cancel a task;
+        # the loop has no turn while a plain call runs on it, which nothing would end then.
+        if _loop_is_running() and callable(signal.getsignal(signal.SIGINT)):
+            self._handlers.set(signal.SIGINT, signal.default_int_handler)
 
     def __exit__(self, *_: object) -> None:
         self._handlers.restore()
@@ -96,12 +103,24 @@ def _telling(then: Callable[..., Any] | None) -> _Handler:
     def handler(number: int, frame: FrameType | None) -> None:
         for tell in tuple(_told):  # a run may end meanwhile
             tell(number)
-        if then is not None:
-            # Back at once: asyncio.run looks for its own handler when a second Ctrl-C ends it.
-            signal.signal(number, then)
+        if then is None:
+            return
+        try:
             then(number, frame)
+        except BaseException:
+            # It ends the loop, and asyncio.run looks then whether the handler is still its own.
+            signal.signal(number, then)
+            raise
 
     return handler
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _is_main() -> bool:

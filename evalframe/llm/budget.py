@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from evalframe.core import schema
@@ -84,11 +84,30 @@ class Budget:
         self._in_flight = 0
         self._calls: defaultdict[Model, _Calls] = defaultdict(_Calls)
         self._settled = asyncio.Event()
+        self._ended = asyncio.Event()
 
     def close(self, cell: str) -> None:
         """Send nothing more; who asks from now on gets a cell with this error."""
         self.closed = self.closed or cell
         self._settled.set()
+        self._ended.set()
+
+    async def while_open(self, pause: Awaitable[None]) -> None:
+        """Wait until a pause is over; what is held up by it is not sent when all is closed.
+
+        Raises:
+            BudgetError: It was closed before or meanwhile.
+        """
+        waits = {asyncio.ensure_future(pause), asyncio.ensure_future(self._ended.wait())}
+        try:
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        for wait in done:
+            wait.result()
+        if self.closed is not None:
+            raise BudgetError(self.closed)
 
     def check(self) -> None:
         """See that something may be sent at all.

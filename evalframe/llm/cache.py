@@ -26,11 +26,12 @@ class CacheError(OSError):
 class ReplyCache:
     """Replies by the key of their request."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, reads_only: bool = False) -> None:
         """Open or make the file.
 
         Args:
             path: The file; its folder must be there.
+            reads_only: The file must be there, and stays as it is.
 
         Raises:
             CacheError: It is no cache of evalframe, is a newer one's, or cannot be opened.
@@ -44,12 +45,16 @@ class ReplyCache:
             raise CacheError(message)
         try:
             self._db = sqlite3.connect(
-                self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
+                _for_reading(self.path) if reads_only else self.path,
+                timeout=_WAIT_S,
+                isolation_level=None,
+                check_same_thread=False,
+                uri=reads_only,
             )
         except sqlite3.Error as exc:
             raise self.unusable(exc) from exc
         try:
-            self._open()
+            self._open(reads_only=reads_only)
         except sqlite3.Error as exc:
             self._db.close()
             raise self.unusable(exc) from exc
@@ -61,7 +66,7 @@ class ReplyCache:
             "one if it is no longer needed."
         )
 
-    def _open(self) -> None:
+    def _open(self, *, reads_only: bool) -> None:
         # Each look at the file is one transaction: another process may be making it.
         self._db.execute("BEGIN")
         (application,) = self._db.execute("PRAGMA application_id").fetchone()
@@ -74,12 +79,15 @@ class ReplyCache:
         if version > _FORMAT:
             message = "a newer evalframe wrote it; run pip install --upgrade evalframe"
             raise sqlite3.DatabaseError(message)
+        self._is_empty = not tables
+        if reads_only:
+            return
         # Not every file system can share memory, and another process may be switching: then
         # DELETE stays in force, which is as safe.
         with contextlib.suppress(sqlite3.OperationalError):
             self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
-        if not tables:
+        if self._is_empty:
             self._make()
 
     def _make(self) -> None:
@@ -91,6 +99,7 @@ class ReplyCache:
         self._db.execute(f"PRAGMA application_id={_APPLICATION_ID}")
         self._db.execute(f"PRAGMA user_version={_FORMAT}")
         self._db.execute("COMMIT")
+        self._is_empty = False
 
     def get(self, key: str) -> ChatReply | None:
         """The stored reply, None if there is none that can be read.
@@ -98,6 +107,8 @@ class ReplyCache:
         Raises:
             CacheError: The file fails.
         """
+        if self._is_empty:
+            return None
         try:
             found = self._run("SELECT reply FROM replies WHERE key = ?", key).fetchone()
             return None if found is None else ChatReply.from_json(found[0])
@@ -142,3 +153,19 @@ class ReplyCache:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+
+def _for_reading(path: Path) -> str:
+    """The address that opens a file and leaves it, and what lies beside it, as they are.
+
+    SQLite's own mode for reading makes a log beside a file that has none, and leaves it there
+    (https://www.sqlite.org/wal.html#read_only_databases); its usual mode takes it away again.
+    Where there is a log, of a run that is under way or was killed, it is the other way round.
+    """
+    if Path(f"{path}-wal").exists():
+        how = "mode=ro"
+    elif os.access(path.parent, os.W_OK):
+        how = "mode=rw"
+    else:
+        how = "mode=ro&immutable=1"
+    return f"{path.absolute().as_uri()}?{how}"

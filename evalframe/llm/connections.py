@@ -53,6 +53,14 @@ class Connections:
         self._limits: dict[tuple[str, str], Limits] = {}
         self._closed: dict[Endpoint, ChatError] = {}
 
+    async def _pause(self, seconds: float) -> None:
+        """Wait for a server or a limit, but not beyond the end of the run.
+
+        Raises:
+            BudgetError: The run has ended.
+        """
+        await self._budget.while_open(self._sleep(seconds))
+
     def _openai(self, model: Model, endpoint: Endpoint) -> ChatClient:
         client = OpenAIClient(endpoint, timeout=model.timeout, connections=self._concurrency)
         self._opened.append(client)
@@ -74,7 +82,7 @@ class Connections:
                     tpm=model.tpm,
                     concurrency=self._concurrency,
                     clock=self._clock,
-                    sleep=self._sleep,
+                    sleep=self._pause,
                 )
             limits.tighten(rpm=model.rpm, tpm=model.tpm)
             inner = OpenClient(self._make(model, endpoint), self._budget)
@@ -83,7 +91,7 @@ class Connections:
                 BudgetedClient(limited, self._budget, model),
                 max_retries=model.max_retries,
                 clock=self._clock,
-                sleep=self._sleep,
+                sleep=self._pause,
                 rng=self._rng,
             )
             self._clients[model] = (endpoint, stack)

@@ -126,7 +126,7 @@ class Limits:
             tpm: Tokens per minute.
             concurrency: Most calls in flight.
             clock: Seconds.
-            sleep: Waits so many seconds.
+            sleep: Waits so many seconds; raises where the run ends meanwhile.
         """
         self._requests: Bucket | None = None
         self._tokens: Bucket | None = None

@@ -41,7 +41,7 @@ class RetryingClient:
             inner: What is asked.
             max_retries: How often a failure is asked again.
             clock: Seconds.
-            sleep: Waits so many seconds.
+            sleep: Waits so many seconds; raises where the run ends meanwhile.
             rng: For the jitter.
         """
         self._inner = inner

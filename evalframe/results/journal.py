@@ -18,15 +18,12 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.errors import JournalError
 from evalframe.core.records import Cell
 from evalframe.results.journal_cells import JournalCells, Mark
-from evalframe.results.journal_table import JournalTable
+from evalframe.results.journal_table import TASK_FIELDS, JournalTable, fields_of
 from evalframe.results.whole_file import sweep
-
-_TASK: dict[str, pa.DataType] = {schema.OUTPUT: schema.TEXT, schema.ERROR: schema.TEXT}
 
 
 class Journal:
@@ -77,9 +74,9 @@ class Journal:
             with self._told():
                 sweep(folder)
                 if task:
-                    self._tables[None] = JournalTable(folder, None, _TASK)
+                    self._tables[None] = JournalTable(folder, None, TASK_FIELDS)
                 for name, further in evaluators.items():
-                    fields = {**schema.FIELDS, **further, **(schema.DETAILS if details else {})}
+                    fields = fields_of(further, details=details)
                     self._tables[name] = JournalTable(folder, name, fields)
         except BaseException:
             self._let_go()

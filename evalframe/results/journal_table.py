@@ -49,7 +49,48 @@ _BATCH_BYTES = 64 * 2**20
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_STEM = 60
 
+TASK_FIELDS: dict[str, pa.DataType] = {schema.OUTPUT: schema.TEXT, schema.ERROR: schema.TEXT}
+
 _Row = tuple[Any, ...]  # the values of all columns
+
+
+def fields_of(further: Mapping[str, pa.DataType], *, details: bool) -> dict[str, pa.DataType]:
+    """The result columns of an evaluator's table.
+
+    Args:
+        further: Its columns beyond the five.
+        details: Whether there is a latency.
+    """
+    return {**schema.FIELDS, **further, **(schema.DETAILS if details else {})}
+
+
+def files_of(folder: Path, name: str | None) -> dict[int, Path]:
+    """A table's files by number, oldest first.
+
+    Args:
+        folder: Is there.
+        name: The evaluator's, None for the task.
+
+    Raises:
+        OSError: The disk fails.
+    """
+    pattern = re.compile(re.escape(_stem(name)) + r"\.([0-9]+)\.arrows")
+    found = ((pattern.fullmatch(path.name), path) for path in folder.iterdir())
+    return dict(sorted((int(match[1]), path) for match, path in found if match))
+
+
+def cells_in(files: Iterable[Path], fields: Mapping[str, pa.DataType]) -> JournalCells:
+    """The cells of some files of one table, the oldest first.
+
+    Raises:
+        JournalError: A file is damaged or cannot be read.
+    """
+    found = JournalCells(fields)
+    for path in files:
+        columns, batches = read(path)
+        if columns is not None:
+            found.add(columns, batches)
+    return found
 
 
 class JournalTable:
@@ -74,7 +115,7 @@ class JournalTable:
             OSError: The disk fails.
         """
         self._folder = folder
-        self._stem = _stem(name)
+        self._name = name
         self._fields = dict(fields)
         self._columns = columns_of(name, fields)
         self.further = len(set(fields) - set(schema.FIELDS) - set(schema.DETAILS))
@@ -85,21 +126,15 @@ class JournalTable:
         self._since: float | None = None
         self._grown = False
 
-    def _files(self) -> dict[int, Path]:
-        """The table's files by number, oldest first."""
-        pattern = re.compile(re.escape(self._stem) + r"\.([0-9]+)\.arrows")
-        found = ((pattern.fullmatch(path.name), path) for path in self._folder.iterdir())
-        return dict(sorted((int(match[1]), path) for match, path in found if match))
-
     def _newest(self) -> Path:
         """The last file if it has these columns, else the one after it."""
-        files = self._files()
+        files = files_of(self._folder, self._name)
         last = max(files, default=0)
         if last:
             columns = columns_in(files[last])
             if columns is None or columns.equals(self._columns):
                 return files[last]
-        return self._folder / f"{self._stem}.{last + 1}.arrows"
+        return self._folder / f"{_stem(self._name)}.{last + 1}.arrows"
 
     def put(self, mark: Mark, values: tuple[Any, ...], *, paid: bool) -> None:
         """One row waits, its values in the order of the fields.
@@ -200,15 +235,7 @@ class JournalTable:
         Raises:
             JournalError: A file is damaged or cannot be read.
         """
-        return self._read(self._files().values())
-
-    def _read(self, files: Iterable[Path]) -> JournalCells:
-        found = JournalCells(self._fields)
-        for path in files:
-            columns, batches = read(path)
-            if columns is not None:
-                found.add(columns, batches)
-        return found
+        return cells_in(files_of(self._folder, self._name).values(), self._fields)
 
     def compact(self) -> None:
         """Write the newest file anew, in large batches and without replaced rows.
@@ -220,7 +247,7 @@ class JournalTable:
         size = _batch_rows(self.file.rows, self.file.path.stat().st_size)
         if not self._grown and self.file.batches * size <= 2 * max(self.file.rows, size):
             return
-        cells = self._read([self.file.path])
+        cells = cells_in([self.file.path], self._fields)
         table = cells.marked(cells.newest())
         size = _batch_rows(len(table), table.nbytes)
         self.file.replace(

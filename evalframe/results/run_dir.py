@@ -4,6 +4,9 @@ journal/          results as they come (journal.py)
 replies.sqlite    replies of models, for the reply cache
 run.json          what ran, when, with which counts (run_record.py)
 lock              who uses it now (run_lock.py)
+
+RunFolder   for who only looks into it
+RunDir      for the run that writes it
 """
 
 from __future__ import annotations
@@ -29,7 +32,113 @@ _LOCK = "lock"
 _ANOTHER = "Name another run_dir."
 
 
-class RunDir:
+class RunFolder:
+    """The folder as it is: nothing in it is changed, and it need not be there.
+
+    Attributes:
+        shown: The argument as the user wrote it.
+        path: The folder.
+        journal: The folder of the journal.
+        replies: The file for the reply cache.
+
+    Examples:
+        >>> from evalframe.results.run_dir import RunFolder
+        >>> folder = RunFolder("runs/none_yet")
+        >>> folder.check()
+        >>> folder.record() is None, folder.path.exists()
+        (True, False)
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Look at nothing yet.
+
+        Args:
+            path: The folder.
+        """
+        self.shown = f"run_dir={os.fspath(path)!r}"
+        self.path = Path(path).expanduser().absolute()
+        self.journal = self.path / _JOURNAL
+        self.replies = self.path / _REPLIES
+
+    def check(self) -> None:
+        """See that a run could use it, as far as that is known without writing.
+
+        Raises:
+            RunDirError: It is a file, holds something else, cannot be read, or a newer evalframe
+                wrote it.
+        """
+        try:
+            self._check_content()
+        except FileNotFoundError:
+            return
+        except OSError as exc:
+            self._refuse_for(exc)
+
+    def make(self) -> None:
+        """Make the folder if it is not there, its parents too.
+
+        Raises:
+            RunDirError: It cannot be made.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            self._refuse_for(exc)
+
+    def record(self) -> RunRecord | None:
+        """What the newest run has written; None before the first.
+
+        Raises:
+            RunDirError: `run.json` is not ours, is damaged, or a newer evalframe wrote it.
+        """
+        file = self.path / _RECORD
+        try:
+            return RunRecord.from_json(file.read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+        except NewerRecordError:
+            self._refuse(
+                "a newer evalframe wrote its run.json. Run: pip install --upgrade evalframe, or "
+                "name another run_dir."
+            )
+        except (ValueError, RecursionError) as exc:
+            self._refuse(
+                f"its run.json cannot be read: {exc}. If this is the folder of a run, delete "
+                f"{str(file)!r}: results are in the journal. Otherwise name another run_dir."
+            )
+        except OSError as exc:
+            self._refuse_for(exc)
+
+    def _refuse(self, why: str) -> NoReturn:
+        message = f"{self.shown} cannot be used: {why}"
+        raise RunDirError(message)
+
+    def _refuse_for(self, exc: OSError) -> NoReturn:
+        """Say what the system said; an error of ours is told as it is."""
+        if isinstance(exc, RunDirError):
+            raise exc
+        if exc.errno in (errno.EEXIST, errno.ENOTDIR):
+            places = (self.journal, self.path, *self.path.parents)
+            file = next((place for place in places if place.is_file()), self.path)
+            self._refuse(f"{str(file)!r} is a file. {_ANOTHER}")
+        self._refuse(f"{exc.strerror or exc}. It must be a folder that can be written.")
+
+    def _check_content(self) -> None:
+        """Refuse a folder that is somebody else's: nothing of it could be told from ours."""
+        if (self.path / _RECORD).exists():
+            self.record()
+            return
+        # Hidden files are those of file managers and git; our own unfinished ones are hidden too.
+        others = sorted(
+            name
+            for name in os.listdir(self.path)  # noqa: PTH208 - names are all that is wanted
+            if not name.startswith((".", _REPLIES)) and name not in (_JOURNAL, _LOCK)
+        )
+        if others:
+            self._refuse(f"it holds other files: {listed(others)}. Name a new or an empty folder.")
+
+
+class RunDir(RunFolder):
     """A folder that one run has to itself, until it is closed.
 
     Attributes:
@@ -59,12 +168,9 @@ class RunDir:
             RunDirError: It is a file, holds something else, cannot be written, is in use by
                 another run, or a newer evalframe wrote it. Nothing in it was changed.
         """
-        self._shown = f"run_dir={os.fspath(path)!r}"
-        self.path = Path(path).expanduser().absolute()
-        self.journal = self.path / _JOURNAL
-        self.replies = self.path / _REPLIES
+        super().__init__(path)
+        self.make()
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
             self._check_content()
             self._check_writable()
             self._lock = RunLock(self.path / _LOCK, take)
@@ -78,34 +184,6 @@ class RunDir:
         except OSError as exc:
             self.close()
             self._refuse_for(exc)
-
-    def _refuse(self, why: str) -> NoReturn:
-        message = f"{self._shown} cannot be used: {why}"
-        raise RunDirError(message)
-
-    def _refuse_for(self, exc: OSError) -> NoReturn:
-        """Say what the system said; an error of ours is told as it is."""
-        if isinstance(exc, RunDirError):
-            raise exc
-        if exc.errno in (errno.EEXIST, errno.ENOTDIR):
-            places = (self.journal, self.path, *self.path.parents)
-            file = next((place for place in places if place.is_file()), self.path)
-            self._refuse(f"{str(file)!r} is a file. {_ANOTHER}")
-        self._refuse(f"{exc.strerror or exc}. It must be a folder that can be written.")
-
-    def _check_content(self) -> None:
-        """Refuse a folder that is somebody else's: nothing of it could be told from ours."""
-        if (self.path / _RECORD).exists():
-            self.record()
-            return
-        # Hidden files are those of file managers and git; our own unfinished ones are hidden too.
-        others = sorted(
-            name
-            for name in os.listdir(self.path)  # noqa: PTH208 - names are all that is wanted
-            if not name.startswith((".", _REPLIES)) and name not in (_JOURNAL, _LOCK)
-        )
-        if others:
-            self._refuse(f"it holds other files: {listed(others)}. Name a new or an empty folder.")
 
     def _check_writable(self) -> None:
         with tempfile.TemporaryFile(dir=self.path):
@@ -131,30 +209,6 @@ class RunDir:
             f"{who}, is using it; two runs at once would pay twice. Wait until it has ended, or "
             "name another run_dir."
         )
-
-    def record(self) -> RunRecord | None:
-        """What the newest run has written; None before the first.
-
-        Raises:
-            RunDirError: `run.json` is not ours, is damaged, or a newer evalframe wrote it.
-        """
-        file = self.path / _RECORD
-        try:
-            return RunRecord.from_json(file.read_text("utf-8"))
-        except FileNotFoundError:
-            return None
-        except NewerRecordError:
-            self._refuse(
-                "a newer evalframe wrote its run.json. Run: pip install --upgrade evalframe, or "
-                "name another run_dir."
-            )
-        except (ValueError, RecursionError) as exc:
-            self._refuse(
-                f"its run.json cannot be read: {exc}. If this is the folder of a run, delete "
-                f"{str(file)!r}: results are in the journal. Otherwise name another run_dir."
-            )
-        except OSError as exc:
-            self._refuse_for(exc)
 
     def write(self, record: RunRecord) -> None:
         """Put the record in the place of the one before, whole or not at all.

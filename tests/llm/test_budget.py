@@ -213,3 +213,47 @@ def test_who_waits_for_room_is_let_go_when_it_is_closed():
 
     with pytest.raises(BudgetError, match="not run"):
         asyncio.run(main())
+
+
+def paused(budget, pause, *, meanwhile=lambda: None):
+    """What becomes of a pause during which something happens."""
+
+    async def main():
+        asyncio.get_running_loop().call_soon(meanwhile)
+        try:
+            return await budget.while_open(pause)
+        except Exception as exc:  # noqa: BLE001 - returned to be compared
+            return exc
+
+    return asyncio.run(main())
+
+
+async def breaks():
+    """A pause that fails."""
+    raise LookupError
+
+
+def test_a_pause_lasts_as_long_as_it_does():
+    """Nothing is raised where nothing was closed."""
+    assert paused(Budget(), asyncio.sleep(0.01)) is None
+
+
+def test_a_pause_ends_when_the_budget_is_closed():
+    """With the error of the cells, long before it would have been over."""
+    budget = Budget()
+    ended = paused(budget, asyncio.sleep(3600), meanwhile=lambda: budget.close("skipped: deadline"))
+
+    assert (type(ended), ended.kind, str(ended)) == (BudgetError, "skipped", "deadline")
+
+
+def test_no_pause_begins_once_the_budget_is_closed():
+    """However short it would be."""
+    budget = Budget()
+    budget.close("skipped: not run")
+
+    assert isinstance(paused(budget, asyncio.sleep(0)), BudgetError)
+
+
+def test_a_pause_that_fails_fails_who_waits():
+    """It is no end of a pause."""
+    assert isinstance(paused(Budget(), breaks()), LookupError)

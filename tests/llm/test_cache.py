@@ -1,5 +1,6 @@
 """One file of replies: what comes back, who may use it at once, and what is no cache."""
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -170,3 +171,86 @@ def test_home_folder_is_understood(tmp_path, monkeypatch):
     ReplyCache("~/replies.sqlite").close()
 
     assert (tmp_path / "replies.sqlite").exists()
+
+
+def files_in(folder):
+    """Every file with its content."""
+    return {found.name: found.read_bytes() for found in folder.iterdir()}
+
+
+def only_read(path, *keys):
+    """The texts of some replies; None where there is none."""
+    cache = ReplyCache(path, reads_only=True)
+    try:
+        found = [cache.get(key) for key in keys]
+    finally:
+        cache.close()
+    return [None if reply is None else reply.text for reply in found]
+
+
+@pytest.mark.parametrize("may_write", [True, False], ids=["folder", "read-only-folder"])
+def test_who_only_reads_leaves_a_closed_file_as_it_was(path, monkeypatch, may_write):
+    """Byte for byte, and with nothing beside it."""
+    cache = ReplyCache(path)
+    cache.put("a", REPLY)
+    cache.close()
+    before = files_in(path.parent)
+    # Not by chmod, which root may ignore.
+    monkeypatch.setattr(os, "access", lambda *_: may_write)
+
+    assert only_read(path, "a", "b") == [REPLY.text, None]
+    assert files_in(path.parent) == before
+
+
+def test_who_only_reads_sees_what_another_has_just_stored(cache, path):
+    """A run that uses the file goes on writing it."""
+    cache.put("a", REPLY)
+    assert only_read(path, "a", "b") == [REPLY.text, None]
+    cache.put("b", REPLY)
+
+    assert only_read(path, "a", "b") == [REPLY.text, REPLY.text]
+
+
+def test_who_only_reads_leaves_the_log_of_a_killed_process(cache, path, tmp_path):
+    """It holds replies that were paid for, and is nobody's to take away who only looks."""
+    cache.put("a", REPLY)
+    left = tmp_path / "left"
+    left.mkdir()
+    for name in (path.name, f"{path.name}-wal"):
+        (left / name).write_bytes((path.parent / name).read_bytes())
+    before = files_in(left)
+
+    assert only_read(left / path.name, "a") == [REPLY.text]
+    # Beside it SQLite may keep an index of the log, which holds no reply.
+    after = files_in(left)
+    after.pop(f"{path.name}-shm", None)
+    assert after == before
+
+
+def test_an_empty_file_has_no_replies_and_stays_empty(path):
+    """As one that another process is just about to make."""
+    path.write_bytes(b"")
+
+    assert only_read(path, "a") == [None]
+    assert files_in(path.parent) == {path.name: b""}
+
+
+def test_who_only_reads_is_told_of_a_file_that_is_not_there_or_is_no_cache(path):
+    """Neither is made into one."""
+    with pytest.raises(CacheError, match="cannot be used"):
+        only_read(path, "a")
+    assert not path.exists()
+    path.write_text("notes")
+    with pytest.raises(CacheError, match="cannot be used"):
+        only_read(path, "a")
+    assert path.read_text() == "notes"
+
+
+@pytest.mark.parametrize("name", ["50% off?.sqlite", "a#b c.sqlite"])
+def test_who_only_reads_finds_a_file_of_any_name(tmp_path, name):
+    """It is opened by its address, in which these characters mean something else."""
+    cache = ReplyCache(tmp_path / name)
+    cache.put("a", REPLY)
+    cache.close()
+
+    assert only_read(tmp_path / name, "a") == [REPLY.text]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from evalframe.core.errors import RunDirError
-from evalframe.results.run_dir import RunDir
+from evalframe.results.run_dir import RunDir, RunFolder
 from evalframe.results.run_lock import Holder
 from evalframe.results.run_record import PartRecord, RunRecord
 
@@ -191,7 +191,7 @@ def test_a_run_dir_used_by_another_process_names_it(tmp_path):
     """Its number and its host are what is needed to find it."""
     script = """
         import sys
-        from evalframe.results.run_dir import RunDir
+        from evalframe.results.run_dir import RunDir, RunFolder
         run_dir = RunDir(sys.argv[1])
         print("held", flush=True)
         sys.stdin.read()
@@ -245,7 +245,7 @@ def test_a_lock_held_by_nobody_known_is_refused(tmp_path):
 READ_ONLY = """
     import os, sys
     from evalframe.core.errors import RunDirError
-    from evalframe.results.run_dir import RunDir
+    from evalframe.results.run_dir import RunDir, RunFolder
     if os.getuid() == 0:
         os.setuid(65534)  # rights are none of root's concern
     try:
@@ -280,7 +280,7 @@ def test_a_record_that_the_disk_does_not_take_leaves_the_one_before(tmp_path):
     script = """
         import resource, sys
         from evalframe.core.errors import RunDirError
-        from evalframe.results.run_dir import RunDir
+        from evalframe.results.run_dir import RunDir, RunFolder
         from evalframe.results.run_record import RunRecord
         run_dir = RunDir(sys.argv[1])
         run_dir.write(RunRecord(rows=1))
@@ -304,3 +304,39 @@ def test_a_record_that_the_disk_does_not_take_leaves_the_one_before(tmp_path):
         "cannot be used: File too large. It must be a folder that can be written.\n1\n"
     )
     assert sorted(content(tmp_path)) == ["journal", "lock", "run.json"]
+
+
+def test_who_only_looks_makes_no_folder(tmp_path):
+    """It may be one that the first run will make."""
+    folder = RunFolder(tmp_path / "runs" / "qa")
+    folder.check()
+
+    assert folder.record() is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_who_only_looks_may_do_so_while_a_run_has_the_folder(tmp_path):
+    """And changes nothing in it."""
+    with RunDir(tmp_path) as run_dir:
+        run_dir.write(RECORD)
+        before = content(tmp_path)
+        folder = RunFolder(tmp_path)
+        folder.check()
+
+        assert folder.record() == RECORD
+        assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["itself", "a-folder-above"])
+def test_who_only_looks_is_told_of_a_file(tmp_path, inside):
+    """In the words that a run would hear."""
+    file = tmp_path / "qa"
+    file.write_text("text")
+    path = file / "below" if inside else file
+    told = []
+    for take in (RunDir, lambda path: RunFolder(path).check()):
+        with pytest.raises(RunDirError, match=f"{str(file)!r} is a file") as caught:
+            take(path)
+        told.append(str(caught.value))
+
+    assert told[0] == told[1]

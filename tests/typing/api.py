@@ -321,6 +321,7 @@ scored = ef.run_experiment(
     dry_run=5,
     details=True,
     cache=Path("replies.sqlite"),
+    run_dir=Path("runs"),
     progress=False,
 )
 assert_type(scored, pd.DataFrame)
@@ -338,6 +339,7 @@ assert_type(
 )
 assert_type(ef.estimate(frame, chat, [judge], probe=3, cache=Path("replies")), pd.DataFrame)
 assert_type(ef.estimate("rows.jsonl", judge, input="question", repetitions=2), pd.DataFrame)
+assert_type(ef.estimate(frame, [judge], only="failed", run_dir=Path("run")), pd.DataFrame)
 ef.estimate(frame, judge, max_cost=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 ef.run_experiment(frame, judge, max_requests="9")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 ef.run_experiment(frame, evaluator=[exact])  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
