@@ -1,6 +1,6 @@
 """What is left of a run that is cut off, and what being able to resume costs.
 
-    python benchmarks/durability.py [--seed N] [--markdown]
+    python benchmarks/durability.py [--seed N] [--only cases|cost] [--markdown]
     python benchmarks/durability.py --smoke
 
 A task and a judge pay a scripted server on loopback. Runs are killed (kill -9), interrupted
@@ -60,9 +60,12 @@ def main() -> int:
         print(f"{today}, {report.machine('openai')}; medians of {plan.rounds} rounds.\n")
     try:
         with Server(plan.latency) as server, tempfile.TemporaryDirectory() as folder:
-            cases = list(_cases(plan, Path(folder), server.url, options.seed))
-            print(f"Seeds from {options.seed}.\n", _table(cases, plan), sep="\n", flush=True)
-            costs = _costs(plan, server.url)
+            cases, costs = [], []
+            if options.only != "cost":
+                cases = list(_cases(plan, Path(folder), server.url, options.seed))
+                print(f"Seeds from {options.seed}.\n", _table(cases, plan), sep="\n", flush=True)
+            if options.only != "cases":
+                costs = _costs(plan, server.url)
     except (WorkerError, TimeoutError) as error:
         say(f"\nThe last step went wrong:\n{error}")
         return 1
@@ -80,6 +83,7 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--smoke", action="store_true", help="few rows and cases, no timing")
+    parser.add_argument("--only", choices=("cases", "cost"), help="one of the two halves")
     parser.add_argument("--markdown", action="store_true", help="with date and machine on top")
     parser.add_argument("--seed", type=int, default=1, help="of the moments (default: 1)")
     return parser.parse_args()
