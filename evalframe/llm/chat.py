@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self, TypeVar
 
@@ -24,6 +24,9 @@ from evalframe.llm.model import Endpoint
 # Rough, and only for before the server has counted. In English it is a token for four letters;
 # in bytes it also does for scripts whose letters take three, and are tokens of their own.
 _BYTES_PER_TOKEN = 4
+
+# Kept: json.dumps makes one for each call that asks for Unicode as it is.
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 def guessed_tokens(*texts: str) -> int:
@@ -194,7 +197,10 @@ class ChatReply(Reply):
 
     def to_json(self) -> str:
         """JSON text that `from_json` reads."""
-        return json.dumps(asdict(replace(self, hold=None)), ensure_ascii=False)
+        # Not `asdict`, which copies whatever is in them.
+        own = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        usage = {name: getattr(self.usage, name) for name in self.usage.__dataclass_fields__}
+        return _ENCODER.encode({**own, "hold": None, "usage": usage})
 
     @classmethod
     def from_json(cls, text: str) -> ChatReply:

@@ -38,6 +38,9 @@ _SEAL = re.compile(rb"evalframe\.journal format=(\d{4}) crc=([0-9a-f]{8}) body=(
 _BLANK = f"evalframe.journal format={FORMAT:04d} crc={0:08x} body={0:016x}"
 _DIGITS = 8  # of the checksum
 
+# Given, so that pyarrow does not look for its defaults in the environment at every batch.
+_OPTIONS = pa.ipc.IpcWriteOptions()
+
 # https://arrow.apache.org/docs/format/Columnar.html#encapsulated-message-format
 _HEAD = struct.Struct("<Ii")
 _CONTINUATION = 0xFFFFFFFF
@@ -54,7 +57,7 @@ def schema_message(columns: pa.Schema) -> bytes:
 def batch_message(rows: pa.RecordBatch) -> bytes:
     """Some rows for a file that begins with the schema of `rows`."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
+    with pa.ipc.new_stream(sink, rows.schema, options=_OPTIONS) as stream:
         stream.write_batch(rows, {_SEAL_KEY: _BLANK})
         end = sink.tell()
     written = memoryview(sink.getvalue())

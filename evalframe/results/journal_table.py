@@ -118,6 +118,8 @@ class JournalTable:
         self._name = name
         self._fields = dict(fields)
         self._columns = columns_of(name, fields)
+        self._names = self._columns.names
+        self._row_type = pa.struct(list(self._columns))
         self.further = len(set(fields) - set(schema.FIELDS) - set(schema.DETAILS))
         self.file = JournalFile(self._newest(), self._columns)
         self.waiting = 0
@@ -216,10 +218,8 @@ class JournalTable:
 
     def _few(self, rows: list[_Row]) -> pa.RecordBatch:
         """Rows as one array of structs: half the price of an array per column, for one row."""
-        names = self._columns.names
-        structs = [dict(zip(names, row, strict=True)) for row in rows]
-        made = pa.array(structs, pa.struct(list(self._columns)))
-        return pa.RecordBatch.from_struct_array(made)
+        structs = [dict(zip(self._names, row, strict=True)) for row in rows]
+        return pa.RecordBatch.from_struct_array(pa.array(structs, self._row_type))
 
     def _many(self, rows: list[_Row]) -> pa.RecordBatch:
         columns = zip(*rows, strict=True)
