@@ -2,6 +2,7 @@
 
 import json
 import platform
+import warnings
 from datetime import datetime
 
 import pandas as pd
@@ -184,7 +185,8 @@ def judged(serve, monkeypatch, tmp_path):
     )
 
     def run(texts, **options):
-        data = pd.DataFrame({"question": list(texts)})
+        is_frame = isinstance(texts, pd.DataFrame)
+        data = texts if is_frame else pd.DataFrame({"question": list(texts)})
         options = {"input": "question", "run_dir": tmp_path / "run", **options}
         return ef.run_experiment(data, task, [judge, always], **options)
 
@@ -211,6 +213,28 @@ def test_usage_and_explain_add_up_over_the_runs_of_a_folder(judged):
         assert (told["calls"], told["models"], told["n_valid"]) == (5, "m", 5)
         assert told["cost"] == frame.evals.usage().set_index("evaluator").loc["j", "cost"] > 0
     assert judged.server.calls == 10
+
+
+@pytest.mark.parametrize("given", ["frame", "rows"])
+def test_usage_counts_a_call_once_whether_frame_or_folder_knows_of_it(judged, tmp_path, given):
+    """With only= both may: the frame so far, and the folder of the run that made it."""
+    with pytest.warns(UserWarning, match="max_requests"):
+        part = judged("abcd", max_requests=5, concurrency=1)
+    more = {"frame": {"only": "missing"}, "rows": {}}[given]
+    data = part if given == "frame" else "abcd"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="run_dir=.*finished before")
+        whole = judged(data, **more)
+        twice = judged(whole if given == "frame" else "abcd", **more)
+
+    saved = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["usage"]
+    for frame in (whole, twice):
+        assert frame.evals.usage().set_index("evaluator")["calls"].to_dict() == {
+            "<task>": 4,
+            "j": 4,
+        }
+    assert {who: facts["calls"] for who, facts in saved.items()} == {"<task>": 4, "j": 4}
+    assert judged.server.calls == 8
 
 
 def test_run_json_says_what_ran_when_and_with_which_counts(judged, tmp_path):

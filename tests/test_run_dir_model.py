@@ -46,6 +46,21 @@ class Seen:
         return f"{name} of {content}", len(content[0]) / 10
 
 
+class StopsAt(Seen):
+    """Ctrl-C in one of the calls of evaluators."""
+
+    def __init__(self, stop):
+        super().__init__()
+        self.left = stop
+
+    def made(self, name, *content):
+        self.left -= 1
+        if self.left == 0:
+            self.cells[name][content] += 1
+            raise KeyboardInterrupt
+        return super().made(name, *content)
+
+
 def task_of(seen):
     """A task that fails on one text."""
 
@@ -114,8 +129,8 @@ def with_output(first, second, *, has_task):
     return found
 
 
-def run(seen, rows, repetitions, names, *, has_task, **options):
-    """A run of some evaluators, with the task or without."""
+def run(seen, rows, repetitions, names, *, has_task, data=None, **options):
+    """A run of some evaluators, with the task or without, over these rows or a frame of them."""
     column = "input" if has_task else "output"
     frame = pd.DataFrame({
         column: pd.array([text for text, _ in rows], "string"),
@@ -126,7 +141,7 @@ def run(seen, rows, repetitions, names, *, has_task, **options):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="run_dir=|.*is an object of")
         return ef.run_experiment(
-            frame,
+            frame if data is None else data,
             task_of(seen) if has_task else None,
             [made[name] for name in names],
             repetitions=repetitions,
@@ -230,3 +245,36 @@ def test_what_matches_by_content_and_number_is_taken_over_and_the_rest_runs(
     plain = run(Seen(), second, repetitions[1], names, has_task=has_task)
     marks = [f"eval.{name}.fingerprint" for name in names]
     pd.testing.assert_frame_equal(resumed.drop(columns=marks), plain)
+
+
+@settings(max_examples=40)
+@given(
+    rows=ROWS.filter(bool),
+    stop=st.integers(1, 12),
+    names=NAMES,
+    has_task=st.booleans(),
+    only=st.sampled_from([None, "missing"]),
+)
+def test_a_run_that_was_stopped_anywhere_ends_as_if_it_had_not_been(
+    rows, stop, names, *, has_task, only
+):
+    """Whether it goes on from its rows, or from the frame so far as well."""
+    seen = StopsAt(stop)
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as folder:
+        options = {"has_task": has_task, "run_dir": folder, "concurrency": 2}
+        try:
+            there = run(seen, rows, 1, names, **options)
+        except KeyboardInterrupt as exc:
+            there = exc.partial
+        more = {} if only is None else {"only": only, "data": there}
+        whole = run(seen, rows, 1, names, **options, **more)
+
+    plain = run(Seen(), rows, 1, names, has_task=has_task)
+    marks = [f"eval.{name}.fingerprint" for name in names]
+    pd.testing.assert_frame_equal(whole.drop(columns=marks), plain)
+    model = contents(rows, has_task=has_task)
+    for name in PER_ROW:
+        due = len(model[name]) if name in names else 0
+        # The stopped call, and what is in flight beside it, in each of two threads or calls.
+        assert due <= seen.cells[name].total() <= due + 2
+    assert len(model["task"]) <= seen.task.total() <= len(model["task"]) + 2
