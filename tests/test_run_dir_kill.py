@@ -1,12 +1,13 @@
 """What is in a `run_dir` when a process is killed, or its disk is full."""
 
+import asyncio
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 import threading
 import time
-import warnings
 
 import pandas as pd
 import pytest
@@ -14,11 +15,11 @@ import pytest
 import evalframe as ef
 from evalframe.testing import label
 
-WAYS = """
+SCRIPT = """
 import asyncio, os, sys, time
 import evalframe as ef
 
-way, folder, rows = sys.argv[1], sys.argv[2], int(sys.argv[3])
+folder, rows = sys.argv[1], int(sys.argv[2])
 
 
 def said(*what):
@@ -51,14 +52,8 @@ def whole(output):
     return output.str.len() / len(output)
 
 
-parts = {
-    "async": (None, [waits], "output"),
-    "threads": (None, [threaded], "output"),
-    "task": (task, [waits, threaded, whole], "input"),
-}
-task, evaluators, column = parts[way]
-scored = ef.run_experiment([{column: str(n)} for n in range(rows)], task, evaluators,
-                           run_dir=folder, concurrency=4, progress=False)
+scored = ef.run_experiment([{"input": str(n)} for n in range(rows)], task,
+                           [waits, threaded, whole], run_dir=folder, concurrency=4, progress=False)
 scored.evals.to_parquet(folder + ".parquet")
 """
 
@@ -66,42 +61,53 @@ scored.evals.to_parquet(folder + ".parquet")
 def process(*arguments):
     """A run in a process of its own, which says what it has finished."""
     return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", WAYS, *map(str, arguments)],
+        [sys.executable, "-W", "ignore", "-c", SCRIPT, *map(str, arguments)],
         stdout=subprocess.PIPE,
         text=True,
     )
 
 
-def said_by(running, lines=None):
-    """The first so many lines of a process, which is then killed; all without a number."""
+def said_by(running, lines=None, number="SIGKILL"):
+    """All that a process says, which gets a signal when it has said so many lines."""
     found = []
     for line in running.stdout:
         found.append(line.strip())
         if len(found) == lines:
-            running.kill()
+            running.send_signal(getattr(signal, number))
     running.stdout.close()
     return found, running.wait()
 
 
-@pytest.mark.parametrize(("way", "kinds"), [("async", 1), ("threads", 1), ("task", 3)])
-def test_kill_9_costs_what_was_in_flight_and_no_more(tmp_path, way, kinds):
+def test_kill_9_costs_what_was_in_flight_and_no_more(tmp_path):
     """However often: the frame at the end is that of a run that nobody has disturbed."""
-    killed, folder, rows = [], tmp_path / "killed", 80
-    for lines in (30, 50):
-        found, status = said_by(process(way, folder, rows), lines)
+    said, folder, rows = [], tmp_path / "killed", 80
+    for lines in (60, 100):
+        found, status = said_by(process(folder, rows), lines)
         assert status != 0
-        killed.append(found)
-    last, status = said_by(process(way, folder, rows))
-    whole, _ = said_by(process(way, tmp_path / "whole", rows))
+        said += found
+    last, status = said_by(process(folder, rows))
+    said += last
+    whole, _ = said_by(process(tmp_path / "whole", rows))
 
-    said = [line for found in killed for line in found] + last
-    twice = len(said) - len(set(said))
     frames = [ef.read_parquet(tmp_path / f"{name}.parquet") for name in ("killed", "whole")]
     assert status == 0
     assert set(said) == set(whole)
-    # What was said but not yet on disk at each of the two kills: at most the calls at once.
-    assert twice <= 2 * 4 * kinds
+    # At each of the two kills, of each of three kinds, at most the calls at once.
+    assert len(said) - len(set(said)) <= 2 * 3 * 4
     pd.testing.assert_frame_equal(*frames)
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_signal_that_leaves_time_costs_no_call_at_all(tmp_path, number):
+    """What is in flight ends, and is on disk before the process does."""
+    first, status = said_by(process(tmp_path / "run", 60), 40, number)
+    rest, ended = said_by(process(tmp_path / "run", 60))
+
+    kinds = [line.split()[0] for line in first + rest]
+    assert status != 0
+    assert ended == 0
+    assert len(set(first + rest)) == len(first + rest)
+    assert {kind: kinds.count(kind) for kind in kinds} == {"task": 60, "waits": 60, "threaded": 60}
 
 
 def judge_of(server, *, explanation=False):
@@ -231,20 +237,22 @@ def evaluator_of(lane, calls):
     return ef.evaluator(verdict, **options, threads=1 if lane == "threads" else None)
 
 
+def awaited(*arguments, **options):
+    """A run on a loop of its own."""
+    return asyncio.run(ef.arun_experiment(*arguments, **options))
+
+
 @pytest.mark.parametrize("lane", ["by-row", "async", "threads"])
-def test_a_full_disk_ends_a_run_and_names_what_is_safe(tmp_path, lane):
+@pytest.mark.parametrize("run", [ef.run_experiment, awaited], ids=["sync", "awaited"])
+@pytest.mark.filterwarnings("ignore:run_dir=.*finished before")
+def test_a_full_disk_ends_a_run_and_names_what_is_safe(tmp_path, lane, run):
     """`.partial` has all that is finished; after room is made only what is not safe runs again."""
     calls = []
+    options = {"evaluators": [evaluator_of(lane, calls)], "run_dir": tmp_path, "concurrency": 2}
     with little_room(100_000), pytest.raises(ef.JournalError, match="Make room") as caught:
-        ef.run_experiment(
-            ROWS, evaluators=[evaluator_of(lane, calls)], run_dir=tmp_path, concurrency=2
-        )
+        run(ROWS, **options)
     safe, partial, first = caught.value.safe["f"], caught.value.partial, len(calls)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="run_dir=.*finished before")
-        whole = ef.run_experiment(
-            ROWS, evaluators=[evaluator_of(lane, calls)], run_dir=tmp_path, concurrency=2
-        )
+    whole = run(ROWS, **options)
 
     made = partial["eval.f.score"].notna()
     assert len(partial) == 100
@@ -304,6 +312,24 @@ def test_a_folder_is_free_again_where_its_record_could_not_be_written(tmp_path):
     ef.run_experiment(few, **options)
 
     assert len(calls) == 4
+
+
+def test_a_record_that_cannot_be_saved_meanwhile_ends_nothing(tmp_path, caplog):
+    """Results are worth more than what is told of them, and the record is whole in the end."""
+    record = tmp_path / "run.json"
+
+    @ef.evaluator(version="1")
+    async def f(output):
+        record.unlink()
+        record.mkdir()
+        await asyncio.sleep(3.2)  # two seconds after its start the run saves what it has cost
+        record.rmdir()
+        return True
+
+    ef.run_experiment([{"output": "a"}], evaluators=[f], run_dir=tmp_path)
+
+    assert caplog.records == []
+    assert record_of(tmp_path)["evaluators"]["f"]["counts"]["n_valid"] == 1
 
 
 def test_calls_in_flight_when_the_disk_fills_come_into_the_frame(tmp_path, serve):

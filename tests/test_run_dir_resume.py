@@ -140,6 +140,35 @@ def test_an_awaited_run_goes_on_like_any_other(tmp_path, how):
     assert sorted(scores.seen) == ["a", "a", "b", "b", "c", "c"]
 
 
+def test_an_awaited_run_that_is_cancelled_keeps_what_it_has(tmp_path):
+    """Calls in flight are cancelled; those that ended are there."""
+    calls = []
+
+    @ef.evaluator(version="1")
+    async def f(output):
+        calls.append(output)
+        if output == "c":
+            running[0].cancel()
+            await asyncio.Event().wait()
+        return output
+
+    running = []
+
+    async def cancelled():
+        options = {"evaluators": [f], "run_dir": tmp_path, "concurrency": 1}
+        running.append(asyncio.ensure_future(ef.arun_experiment(rows(*"abcd"), **options)))
+        await running[0]
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+    partial = ef.last_run()
+    with finished("2 of 2 cells of 'f'"):
+        ef.run_experiment(rows(*"ba"), evaluators=[f], run_dir=tmp_path)
+
+    assert listed(partial, "eval.f.error") == [None, None, NOT_RUN, NOT_RUN]
+    assert calls == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize(
     ("answer", "kind", "again"),
     [
