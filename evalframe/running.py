@@ -203,8 +203,9 @@ class Experiment:
         assert self.store is not None  # noqa: S101 - who writes it has one
         before, restored = self._attrs_before()
         attrs = remembered(before if frame is None else frame.attrs)
-        usage = attrs.usage
+        usage, traces = attrs.usage, attrs.tracebacks
         if frame is None:
+            traces = {**traces, **self.run.tracebacks.texts}
             usage = total_usage(usage, self._usage(), restored | self.prior.cells.keys())
         earlier = self.store.before or RunRecord()
         others = {k: part for k, part in earlier.evaluators.items() if k not in self.facts}
@@ -222,7 +223,7 @@ class Experiment:
                 **{who: facts for who, facts in earlier.usage.items() if who in others},
                 **usage,
             },
-            tracebacks=attrs.tracebacks if frame is not None else self.run.tracebacks.texts,
+            tracebacks=traces,
         )
 
     def _part(self, name: str, frame: pd.DataFrame | None, attrs: RunInfo) -> PartRecord:

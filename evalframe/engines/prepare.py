@@ -285,7 +285,8 @@ def check_options(options: Mapping[str, Any]) -> list[str]:
     if name is not None and not isinstance(name, str):
         problems.append(f"experiment_name must be text, not {name!r}.")
     run_dir = options["run_dir"]
-    if run_dir is not None and not (isinstance(run_dir, (str, os.PathLike)) and os.fspath(run_dir)):
+    path = os.fspath(run_dir) if isinstance(run_dir, os.PathLike) else run_dir
+    if run_dir is not None and not (isinstance(path, str) and path):
         problems.append(f"run_dir must be the path of a folder, not {run_dir!r}.")
     problems += _check_only(options)
     flags = ("overwrite", "details", "progress")

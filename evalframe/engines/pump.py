@@ -129,14 +129,17 @@ class Pump:
                 self._run_ready(rows, reader)
             quick = time.perf_counter() - started < _BATCH_SECONDS
             self._size = min(self._size * 2, _LARGEST_BATCH) if quick else max(self._size // 2, 1)
-            self._write()
+            self._write(saves=not driving)
         for place_ in self.plan.vectorized():
             self._run_vectorized(place_, await_on_loop)
-            self._write()
+            self._write(saves=True)
 
-    def _write(self) -> None:
+    def _write(self, *, saves: bool) -> None:
+        """Have written what is due; the driver, while there is one, has the costs saved."""
         if self.recorder is not None:
             self.recorder.tick()
+            if saves:
+                self.recorder.save()
 
     def _next_batch(self, ready: deque[Rows]) -> Rows:
         rows = ready.popleft()

@@ -11,6 +11,7 @@ LoopWriter  has them written by a running loop: once per turn, and every second
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from evalframe.core import schema
 from evalframe.core.cells import CellColumns
-from evalframe.core.errors import JournalError
+from evalframe.core.errors import JournalError, RunDirError
 from evalframe.core.fingerprint import of_cell
 from evalframe.core.json_text import encode
 from evalframe.core.records import Cell
@@ -31,7 +32,7 @@ from evalframe.results.journal import Journal
 from evalframe.results.journal_cells import Mark
 
 _BEAT_S = 1.0
-_BEATS_BETWEEN_SAVES = 2
+_SAVE_S = 2.0
 
 
 class Numbering(NamedTuple):
@@ -73,14 +74,16 @@ class Recorder:
             inputs: What its calls read.
             codes: Evaluator, None for the task -> the digest of its code.
             numbers: Evaluator, None for the task -> the numbers of its cells.
-            save: Writes what the run has cost so far; called on the loop that asks models.
+            save: Writes what the run has cost so far; called on the loop that asks models, or
+                by the pump while no driver asks any.
         """
         self._journal = journal
         self._evaluators = plan.evaluators
         self._inputs = inputs
         self._codes = codes
         self._numbers = numbers
-        self.save = save
+        self._save = save
+        self._saved = time.monotonic()
 
     def key(self, place: int, values: Sequence[Any]) -> str:
         """What a cell belongs to; to be asked before a call may change what it was given.
@@ -164,6 +167,16 @@ class Recorder:
         """
         self._journal.tick(time.monotonic())
 
+    def save(self) -> None:
+        """Have what the run has cost, and its tracebacks, written, if it is time for that."""
+        now = time.monotonic()
+        if now - self._saved < _SAVE_S:
+            return
+        self._saved = now
+        # Results are worth more than what is told of them: the journal says when the disk fails.
+        with contextlib.suppress(RunDirError):
+            self._save()
+
 
 class LoopWriter:
     """Has a recorder write at the end of a turn of the loop, and every second what is due then."""
@@ -179,7 +192,6 @@ class LoopWriter:
         self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._soon: asyncio.Handle | None = None
-        self._beats = 0
         self._beat = self._loop.call_later(_BEAT_S, self._beaten)
 
     def soon(self) -> None:
@@ -195,9 +207,7 @@ class LoopWriter:
 
     def _beaten(self) -> None:
         self._write()
-        self._beats += 1
-        if self._beats % _BEATS_BETWEEN_SAVES == 0:
-            self._recorder.save()
+        self._recorder.save()
         self._beat = self._loop.call_later(_BEAT_S, self._beaten)
 
     def _write(self) -> None:

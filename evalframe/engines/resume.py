@@ -90,10 +90,10 @@ class Resume:
 
     def _with_outputs(self, plan: Plan, planned: PlannedTask) -> Plan:
         todo, no_output = _whole(planned.todo, plan.rows), dict(plan.no_output)
-        rows = np.flatnonzero(todo)
+        rows = np.arange(plan.rows)
         stored = self._journal.outputs()
         at = self._found(stored, rows, self._chunks(planned.call, None, rows))
-        rows, at = rows[at >= 0], at[at >= 0]
+        rows, at = _there(rows, at, todo)
         columns = stored.take(at)
         usable, texts = _usable(columns.errors, self._only), columns.arrays[schema.OUTPUT]
         for place in np.flatnonzero(usable):
@@ -116,21 +116,16 @@ class Resume:
         return True
 
     def _with_cells(self, planned: PlannedEvaluator) -> PlannedEvaluator:
-        plan, name = self.plan, planned.name
-        todo = _whole(planned.todo, plan.rows)
-        due = todo.copy()
-        due[list(plan.no_output)] = False
-        has_output = plan.task is None or plan.task.todo is None or ~plan.task.todo
-        rows, together = np.flatnonzero(due & has_output), reads_all_rows(planned.evaluator)
-        if together and len(rows) < due.sum():
-            rows = rows[:0]  # it will be called with rows that nobody has seen yet
+        name = planned.name
+        todo, together = _whole(planned.todo, self.plan.rows), reads_all_rows(planned.evaluator)
+        rows = self._together(todo) if together else np.flatnonzero(self._readable())
         chunks = self._chunks(planned.call, name, rows)
         if together:
             chunks = _in_one_call(chunks)
         stored = self._journal.cells(name)
         at = self._found(stored, rows, chunks)
         is_whole = bool((at >= 0).all())
-        rows, at = rows[at >= 0], at[at >= 0]
+        rows, at = _there(rows, at, todo)
         cells = stored.take(at)
         usable = _usable(cells.errors, self._only)
         if together and not (is_whole and usable.all()):
@@ -143,6 +138,25 @@ class Resume:
         self.failed[name] = sum(map(schema.is_failure, kept.errors.drop_null().to_pylist()))
         todo[rows[usable]] = False
         return replace(planned, todo=todo)
+
+    def _readable(self) -> Mask:
+        """The rows whose output is there.
+
+        All of them are numbered among their equals, also those that are not to be made: what a
+        frame has of a row is not to be had by its twin.
+        """
+        readable = np.ones(self.plan.rows, bool)
+        if self.plan.task is not None:
+            readable = ~_whole(self.plan.task.todo, self.plan.rows)
+        readable[list(self.plan.no_output)] = False
+        return readable
+
+    def _together(self, todo: Mask) -> np.ndarray[Any, Any]:
+        """The rows of one call, if nobody has yet to make the output of one of them."""
+        due = todo.copy()
+        due[list(self.plan.no_output)] = False
+        rows = np.flatnonzero(due)
+        return rows if self._readable()[rows].all() else rows[:0]
 
     def _chunks(
         self, call: Call, name: str | None, rows: np.ndarray[Any, Any]
@@ -165,6 +179,12 @@ class Resume:
 
 def _in_one_call(chunks: Iterator[list[str]]) -> Iterator[list[str]]:
     yield of_one_call([key for chunk in chunks for key in chunk])
+
+
+def _there(rows: Numbers, at: Numbers, todo: Mask) -> tuple[Numbers, Numbers]:
+    """The rows that are to be made and have a cell, and where that is."""
+    taken = (at >= 0) & todo[rows]
+    return rows[taken], at[taken]
 
 
 def _whole(todo: Mask | None, rows: int) -> Mask:

@@ -178,6 +178,8 @@ class RunDir(RunFolder):
             self._refuse(self._held(exc.holder, certain=exc.certain))
         except OSError as exc:
             self._refuse_for(exc)
+        except ValueError as exc:  # a null byte, or half of a surrogate pair
+            self._refuse(f"{exc}. It must be the path of a folder.")
         try:
             self.journal.mkdir(exist_ok=True)
             sweep(self.path)
