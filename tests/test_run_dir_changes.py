@@ -139,7 +139,7 @@ def test_a_task_that_is_edited_needs_a_run_dir_of_its_own(tmp_path):
 
     evaluators = [length, by_input]
     ef.run_experiment(data, ef.task(task, name="t"), evaluators, run_dir=tmp_path)
-    with pytest.raises(ef.RunDirError, match="nothing in it belongs to this run"):
+    with pytest.raises(ef.RunDirError, match="none of them belongs to this run"):
         ef.run_experiment(data, ef.task(edited, name="t"), evaluators, run_dir=tmp_path)
     with finished("2 of 2 task outputs", "2 of 2 cells of 'length'", "2 of 2 cells of 'by_input'"):
         scored = ef.run_experiment(data, ef.task(task, name="t"), evaluators, run_dir=tmp_path)

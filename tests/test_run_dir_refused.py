@@ -119,7 +119,7 @@ def test_a_folder_in_which_nothing_belongs_to_the_run_is_refused(tmp_path, run, 
     run(tmp_path)
     before = calls.copy()
     given = {"rows": {"data": DATA.map(str.upper)}, "evaluators": {"evaluators": {"g": len}}}
-    with pytest.raises(ef.RunDirError, match=r"nothing in it belongs to this run.*delete this"):
+    with pytest.raises(ef.RunDirError, match=r"none of them belongs to this run.*delete this"):
         run(tmp_path, **given[others])
     again = run(tmp_path)
 

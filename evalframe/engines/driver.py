@@ -19,8 +19,9 @@ from typing import Any, NoReturn
 
 from evalframe.core import schema
 from evalframe.core.call_info import CallInfo, enter_call
-from evalframe.core.errors import StuckCallsError
+from evalframe.core.errors import JournalError, StuckCallsError
 from evalframe.core.records import CallError, Cell
+from evalframe.engines.call_records import CallRecord, CallRecords
 from evalframe.engines.deadline import GRACE_S, Deadline
 from evalframe.engines.faults import Tracebacks, stand_in
 from evalframe.engines.inputs import Inputs
@@ -28,7 +29,7 @@ from evalframe.engines.loop import FatalError
 from evalframe.engines.messages import CellDone, DriverDone, Message, OutputDone
 from evalframe.engines.occurrences import Occurrences
 from evalframe.engines.plan import Plan
-from evalframe.engines.recorder import LoopWriter, Recorder
+from evalframe.engines.recorder import Recorder
 from evalframe.engines.rows import RowReader
 from evalframe.engines.settled import Settled
 from evalframe.engines.threads import DaemonThreads
@@ -65,8 +66,7 @@ class Driver:
         """Remember what to run; the caller's context is taken now."""
         self.plan = plan
         self.deadline = deadline
-        self.recorder = recorder
-        self._writer: LoopWriter | None = None
+        self._records = CallRecords(recorder, self._disk_failed)
         self._timers: list[asyncio.TimerHandle] = []
         self._closing = self._cut = False
         self.inputs = inputs
@@ -140,9 +140,7 @@ class Driver:
         self.stop()
 
     async def _run(self) -> None:
-        if self.recorder is not None:
-            # The pump raises what the disk says, and then ends this run.
-            self._writer = LoopWriter(self.recorder, lambda exc: self.post(DriverDone(exc)))
+        self._records.start()
         left = self.deadline.left()
         if left is not None:
             later = asyncio.get_running_loop().call_later
@@ -163,8 +161,7 @@ class Driver:
             timer.cancel()
         for pool in self._pools:
             pool.close()
-        if self._writer is not None:
-            self._writer.stop()
+        self._records.stop()
         self.post(DriverDone(failure.__cause__ if isinstance(failure, FatalError) else failure))
         self.ended.set()
 
@@ -220,18 +217,18 @@ class Driver:
         assert planned is not None  # noqa: S101 - only called with a task
         assert call is not None  # noqa: S101 - it goes with the task
         values = self._reader.values(planned.call, row)
-        key = "" if self.recorder is None else self.recorder.task_key(values)
+        record = self._records.of_output(row, values)
         is_async = planned.task.is_async
         limit = self.slots
         failure: BaseException | None = None
         try:
             if is_async:
                 async with limit:
-                    value = await self._async_call(call, values, row)
+                    value = await self._async_call(call, values, row, record)
             else:
                 own, pool = self._task_threads
                 async with own, limit:
-                    value = await self._thread_call(pool, call, values)
+                    value = await self._thread_call(pool, call, values, record)
             self.inputs.outputs[row] = value
             error = None
         except (asyncio.CancelledError, FatalError, StuckCallsError):
@@ -246,28 +243,26 @@ class Driver:
             error, failure = schema.error_text(exc.kind, text_of(str(exc))), exc
         except Exception as exc:  # noqa: BLE001 - a user's task may raise anything
             error, failure = self.tracebacks.record(exc), exc
-        if self.recorder is not None:
-            self.recorder.put_output(row, key, self.inputs.outputs[row], error)
-        self._ended(OutputDone(row, error, failure))
+        record.keep(None, error)
+        self.post(OutputDone(row, error, failure))
         self._stop_if_failed(error)
         return error is None
 
     async def _make_cell(self, place: int, row: int) -> None:
         planned, call = self.plan.evaluators[place], self._cell_calls[place]
         values = self._reader.values(planned.call, row)
-        key = "" if self.recorder is None else self.recorder.key(place, values)
+        record = self._records.of_cell(place, row, values)
         failure: BaseException | None = None
-        started = asyncio.get_running_loop().time()
         try:
             if place in self._threaded:
                 limit, pool = self._threaded[place]
                 async with limit:
-                    started = asyncio.get_running_loop().time()
-                    cell = await self._thread_call(pool, call, values)
+                    record.begin()
+                    cell = await self._thread_call(pool, call, values, record)
             else:
                 async with self.slots:
-                    started = asyncio.get_running_loop().time()
-                    cell = await self._async_call(call, values, row)
+                    record.begin()
+                    cell = await self._async_call(call, values, row, record)
         except StuckCallsError as exc:
             cell = Cell(error=schema.error_text(schema.TIMEOUT, _in_time(self.plan.timeout)))
             self.post(CellDone(place, row, cell, exc, self.plan.timeout or 0.0))
@@ -281,23 +276,22 @@ class Driver:
             failure = TimeoutError(str(exc))
         except Exception as exc:  # noqa: BLE001 - a user's evaluator may raise anything
             cell, failure = Cell(error=self.tracebacks.record(exc)), exc
-        seconds = asyncio.get_running_loop().time() - started
-        if self.recorder is not None:
-            self.recorder.put(place, row, key, cell, seconds, paid=True)
-        self._ended(CellDone(place, row, cell, failure, seconds))
+        record.keep(cell)
+        self.post(CellDone(place, row, cell, failure, record.seconds()))
         self._stop_if_failed(cell.error)
 
-    def _ended(self, message: Message) -> None:
-        if self._writer is not None:
-            self._writer.soon()
-        self.post(message)
+    def _disk_failed(self, exc: JournalError) -> None:
+        """Have the pump raise it, which then ends this run."""
+        self.post(DriverDone(exc))
 
     def _stop_if_failed(self, error: str | None) -> None:
         """Make no further call while the pump has yet to learn that it should raise."""
         if self.plan.stop_at_failure and error is not None and schema.is_failure(error):
             raise FatalError
 
-    async def _async_call(self, call: Settled, values: list[Any], row: int) -> Any:
+    async def _async_call(
+        self, call: Settled, values: list[Any], row: int, record: CallRecord
+    ) -> Any:
         """Await a coroutine function in a task, and a context, of its own."""
         self._check_open()
         loop = asyncio.get_running_loop()
@@ -306,7 +300,7 @@ class Driver:
         info = CallInfo(self.plan.repetition(row), occurrence=occurrence)
         context = self.context.copy()
         context.run(enter_call, info)
-        task = loop.create_task(call.awaited(values), context=context)
+        task = loop.create_task(call.awaited(values, record.keep), context=context)
         self._calls.add(task)
         task.add_done_callback(self._end_call)
         if self.plan.timeout is None:
@@ -344,10 +338,12 @@ class Driver:
         if self._closing or self.deadline.over():
             raise NotBegunError
 
-    async def _thread_call(self, pool: DaemonThreads, call: Settled, values: list[Any]) -> Any:
+    async def _thread_call(
+        self, pool: DaemonThreads, call: Settled, values: list[Any], record: CallRecord
+    ) -> Any:
         self._check_open()
         context = self.context.copy()
-        future = pool.submit(lambda: context.run(call.called, values))
+        future = pool.submit(lambda: context.run(call.called, values, record.keep))
         future.add_done_callback(self._end_call)
         if self.plan.timeout is not None:
             done, _ = await asyncio.wait({future}, timeout=self.plan.timeout)

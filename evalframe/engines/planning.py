@@ -6,6 +6,7 @@ Leaves the parts to prepare.py, what a frame has to earlier.py, and the run_dir 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -157,7 +158,11 @@ class Planning:
 
 def _is_there(run_dir: Any) -> bool:
     """Whether a run_dir may hold results; what is no path is refused elsewhere."""
-    return isinstance(run_dir, (str, os.PathLike)) and Path(run_dir).expanduser().exists()
+    if not isinstance(run_dir, (str, os.PathLike)):
+        return False
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return Path(run_dir).expanduser().exists()
+    return False
 
 
 def _task_facts(planned: PlannedTask | None) -> PartRecord | None:

@@ -1,16 +1,15 @@
 """What a run makes, on its way into the journal.
 
-Owns   what is worth writing, what each cell belongs to there, and when it is written.
-Leaves the files to results/journal.py, and finding cells again to resume.py.
+Owns   what is worth writing, and what each cell belongs to there.
+Leaves the files to results/journal.py, when calls are written to call_records.py, and finding
+cells again to resume.py.
 
 Numbering   the occurrence numbers of one table's cells
 Recorder    takes cells and outputs, from any thread
-LoopWriter  has them written by a running loop: once per turn, and every second
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +20,7 @@ import pyarrow as pa
 
 from evalframe.core import schema
 from evalframe.core.cells import CellColumns
-from evalframe.core.errors import JournalError, RunDirError
+from evalframe.core.errors import RunDirError
 from evalframe.core.fingerprint import of_cell
 from evalframe.core.json_text import encode
 from evalframe.core.records import Cell
@@ -31,7 +30,6 @@ from evalframe.engines.plan import Plan, PlannedEvaluator, Rows
 from evalframe.results.journal import Journal
 from evalframe.results.journal_cells import Mark
 
-_BEAT_S = 1.0
 _SAVE_S = 2.0
 
 
@@ -176,43 +174,3 @@ class Recorder:
         # Results are worth more than what is told of them: the journal says when the disk fails.
         with contextlib.suppress(RunDirError):
             self._save()
-
-
-class LoopWriter:
-    """Has a recorder write at the end of a turn of the loop, and every second what is due then."""
-
-    def __init__(self, recorder: Recorder, failed: Callable[[JournalError], None]) -> None:
-        """Start on the running loop.
-
-        Args:
-            recorder: What writes.
-            failed: Is told when the disk fails.
-        """
-        self._recorder = recorder
-        self._failed = failed
-        self._loop = asyncio.get_running_loop()
-        self._soon: asyncio.Handle | None = None
-        self._beat = self._loop.call_later(_BEAT_S, self._beaten)
-
-    def soon(self) -> None:
-        """Write what is due when this turn of the loop ends."""
-        if self._soon is None:
-            self._soon = self._loop.call_soon(self._write)
-
-    def stop(self) -> None:
-        """Write no more from here."""
-        self._beat.cancel()
-        if self._soon is not None:
-            self._soon.cancel()
-
-    def _beaten(self) -> None:
-        self._write()
-        self._recorder.save()
-        self._beat = self._loop.call_later(_BEAT_S, self._beaten)
-
-    def _write(self) -> None:
-        self._soon = None
-        try:
-            self._recorder.tick()
-        except JournalError as exc:
-            self._failed(exc)

@@ -21,17 +21,30 @@ class Settled(NamedTuple):
     function: Callable[..., Any]
     settle: Callable[[Any], Any]
 
-    def called(self, values: list[Any]) -> Any:
-        """Call a plain function."""
-        return self.settle(self.function(*values))
+    def called(self, values: list[Any], keep: Callable[[Any], None]) -> Any:
+        """Call a plain function.
 
-    async def awaited(self, values: list[Any]) -> Any:
+        Args:
+            values: Its arguments.
+            keep: Is given the result before anybody else.
+        """
+        result = self.settle(self.function(*values))
+        keep(result)
+        return result
+
+    async def awaited(self, values: list[Any], keep: Callable[[Any], None]) -> Any:
         """Await a coroutine function.
+
+        Args:
+            values: Its arguments.
+            keep: Is given the result before anybody else.
 
         Raises:
             FatalError: It raised SystemExit or KeyboardInterrupt, which is the cause.
         """
         try:
-            return self.settle(await self.function(*values))
+            result = self.settle(await self.function(*values))
         except (KeyboardInterrupt, SystemExit) as exc:
             raise FatalError from exc
+        keep(result)
+        return result

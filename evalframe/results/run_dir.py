@@ -73,6 +73,8 @@ class RunFolder:
             return
         except OSError as exc:
             self._refuse_for(exc)
+        except ValueError as exc:
+            self._refuse(f"{exc}. It must be the path of a folder.")
 
     def make(self) -> None:
         """Make the folder if it is not there, its parents too.
@@ -84,6 +86,8 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             self._refuse_for(exc)
+        except ValueError as exc:  # a null byte, or half of a surrogate pair
+            self._refuse(f"{exc}. It must be the path of a folder.")
 
     def record(self) -> RunRecord | None:
         """What the newest run has written; None before the first.
@@ -178,8 +182,6 @@ class RunDir(RunFolder):
             self._refuse(self._held(exc.holder, certain=exc.certain))
         except OSError as exc:
             self._refuse_for(exc)
-        except ValueError as exc:  # a null byte, or half of a surrogate pair
-            self._refuse(f"{exc}. It must be the path of a folder.")
         try:
             self.journal.mkdir(exist_ok=True)
             sweep(self.path)
