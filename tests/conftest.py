@@ -37,6 +37,13 @@ def serve():
         yield lambda script, **options: stack.enter_context(ChatServer(script, **options))
 
 
+@pytest.fixture
+def short_grace(monkeypatch):
+    """Calls in flight have a tenth of a second, where the law is not how long they have."""
+    for module in ("driver", "local"):
+        monkeypatch.setattr(f"evalframe.engines.{module}.GRACE_S", 0.1)
+
+
 def pytest_collection_modifyitems(items):
     """Tests on real data are the only ones that CI leaves out."""
     if IN_CI:

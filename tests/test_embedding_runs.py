@@ -821,7 +821,10 @@ def test_function_may_change_the_list_it_is_given():
 SIGINT = """
 import os, signal, threading
 import evalframe as ef
+from evalframe.engines import driver, local
 from evalframe.testing import ChatServer, never
+
+driver.GRACE_S = local.GRACE_S = 0.1
 
 def script(request):
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -855,6 +858,9 @@ def test_ctrl_c_ends_a_run_that_embeds():
 BLOCKED = """
 import os, signal, threading
 import evalframe as ef
+from evalframe.engines import driver, local
+
+driver.GRACE_S = local.GRACE_S = 0.1
 
 def encode(texts):
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()

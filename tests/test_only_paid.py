@@ -567,6 +567,7 @@ def test_details_of_kept_verdicts_stay(serve):
     assert listed(mended, "eval.j.prompt_tokens")[1] is not None
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_ctrl_c_in_the_middle_keeps_what_was_paid_for(serve):
     """In an incremental run as in the first: the same call goes on where it was."""
     interrupted = []
