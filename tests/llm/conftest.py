@@ -152,12 +152,11 @@ class Relay:
     async def _close(self):
         # As in ChatServer: what was accepted is made first, or it would stay open.
         self._loop.remove_reader(self._server.sockets[0].fileno())
-        current = {asyncio.current_task()}
-        if under_way := asyncio.all_tasks() - self._serving - current:
-            await asyncio.wait(under_way)
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in self._serving:
+                task.cancel()
+            await asyncio.wait(tasks)
         self._server.close()
-        for task in self._serving:
-            task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
         for writer in self._writers:
             writer.transport.abort()
@@ -196,6 +195,12 @@ async def passed_on(reader, writer, see):
         see(data)
         writer.write(data)
         await writer.drain()
+
+
+@pytest.fixture
+def relay():
+    """The class of relays."""
+    return Relay
 
 
 def requests_in(seen):
