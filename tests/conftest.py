@@ -9,7 +9,9 @@ machine's pauses are no finding.
 """
 
 import contextlib
+import gc
 import os
+import warnings
 
 import pytest
 from hypothesis import settings
@@ -35,6 +37,41 @@ def serve():
     """Start scripted servers, which end with the test: `serve(script, **options)`."""
     with contextlib.ExitStack() as stack:
         yield lambda script, **options: stack.enter_context(ChatServer(script, **options))
+
+
+@pytest.fixture
+def short_grace(monkeypatch):
+    """Calls in flight have a tenth of a second, where the law is not how long they have."""
+    for module in ("driver", "local"):
+        monkeypatch.setattr(f"evalframe.engines.{module}.GRACE_S", 0.1)
+
+
+@pytest.fixture
+def is_let_go():
+    """A function: whether the other side has closed a client's connection, or does so soon."""
+
+    def closed(client):
+        with contextlib.suppress(ConnectionError):
+            try:
+                return client.recv(1) == b""
+            except TimeoutError:
+                return False
+        return True
+
+    return closed
+
+
+@pytest.fixture
+def resource_warnings():
+    """The warnings of things that were left open, all collected when it is called."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+
+        def found():
+            gc.collect()
+            return [each for each in caught if each.category is ResourceWarning]
+
+        yield found
 
 
 def pytest_collection_modifyitems(items):

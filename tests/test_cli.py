@@ -1,4 +1,4 @@
-"""`python -m evalframe`, run as a user runs it: in a process and a directory of its own."""
+"""`python -m evalframe`, run as a user runs it: in a directory, mostly a process, of its own."""
 
 import html
 import os
@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import evalframe
+from evalframe.cli import main
 from evalframe.evaluators.catalogue import BUILT_IN
 
 README = Path(__file__).parents[1] / "README.md"
@@ -33,6 +34,23 @@ def evalframe_command(*arguments, cwd, **environment):
         timeout=120,
         check=False,
     )
+
+
+@pytest.fixture
+def ended(monkeypatch, capsys, tmp_path):
+    """A function: as evalframe_command in `tmp_path`, but in this process, which is quicker."""
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        try:
+            code = main(arguments)
+        except SystemExit as exc:
+            code = exc.code
+        printed = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, printed.out, printed.err)
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -190,9 +208,9 @@ def test_demo_that_cannot_write_says_why_in_one_line(tmp_path, out, reason):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"]], ids=["nothing", "help"])
-def test_command_line_without_a_command_shows_help(tmp_path, arguments):
+def test_command_line_without_a_command_shows_help(ended, arguments):
     """Help names the command and the way to the library."""
-    process = evalframe_command(*arguments, cwd=tmp_path)
+    process = ended(*arguments)
 
     assert (process.returncode, process.stderr) == (0, "")
     assert re.search(
@@ -223,27 +241,27 @@ def test_evaluators_prints_to_a_terminal_that_knows_only_ascii(tmp_path):
     assert "[Popovi&#263; 2015]" in process.stdout
 
 
-def test_help_of_the_demo_names_its_default_file(tmp_path):
+def test_help_of_the_demo_names_its_default_file(ended):
     """What would be written is known before it is."""
-    process = evalframe_command("demo", "--help", cwd=tmp_path)
+    process = ended("demo", "--help")
 
     assert process.returncode == 0
     assert "--out PATH" in process.stdout
     assert "./evalframe_demo.parquet" in process.stdout
 
 
-def test_version_is_one_line(tmp_path):
+def test_version_is_one_line(ended):
     """The installed version, or that evalframe runs from its source."""
-    process = evalframe_command("--version", cwd=tmp_path)
+    process = ended("--version")
 
     assert process.returncode == 0
     assert re.fullmatch(r"evalframe (\d+\.\d+\.\d+\S*|\(not installed.*\))\n", process.stdout)
 
 
 @pytest.mark.parametrize("arguments", [["dmo"], ["demo", "--oot", "x"]], ids=["command", "option"])
-def test_unknown_argument_is_refused(tmp_path, arguments):
+def test_unknown_argument_is_refused(ended, tmp_path, arguments):
     """What makes no sense runs nothing: exit code 2, and the usage."""
-    process = evalframe_command(*arguments, cwd=tmp_path)
+    process = ended(*arguments)
 
     assert (process.returncode, process.stdout) == (2, "")
     assert process.stderr.startswith("usage: python -m evalframe")

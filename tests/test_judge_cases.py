@@ -598,6 +598,7 @@ def test_h54_requests_that_hang_hold_up_nothing(serve):
     assert wait_for(server, connections=0)
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_h54_what_is_done_is_there_after_an_interrupt(serve):
     """It was lost with the run."""
     answered = []

@@ -701,6 +701,7 @@ def test_errors_raise_is_not_for_rows_that_are_skipped(serve):
     assert kinds(scored) == [None, "skipped"]
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_an_interrupt_keeps_what_was_paid_for(serve, tmp_path):
     """In the frame, in what was spent, and in the cache, where the next run goes on."""
     interrupted = []
@@ -751,6 +752,34 @@ def test_a_cancelled_run_keeps_what_was_paid_for(serve):
 
     assert values(frame, "explanation") == ["0", "1", "2", None, None, None]
     assert no_connections(server)
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_a_run_cancelled_several_times_leaves_no_connection(serve, times):
+    """Also while it waits for a call in a thread, on a loop that goes on."""
+    server = serve(obedient)
+    entered, released = threading.Event(), threading.Event()
+
+    def blocks(output):
+        entered.set()
+        released.wait(10)
+        return True
+
+    async def main():
+        evaluators = [judge_of(server), blocks]
+        run = asyncio.ensure_future(ef.arun_experiment(numbers(5), evaluators=evaluators))
+        await asyncio.to_thread(entered.wait, 10)
+        while server.stats()["outcomes"].get("200", 0) < 5:  # noqa: ASYNC110 - in a thread
+            await asyncio.sleep(0.001)
+        for _ in range(times):
+            run.cancel()
+            await asyncio.sleep(0.01)
+        await asyncio.wait({run})
+        closed = await asyncio.to_thread(no_connections, server)
+        released.set()
+        return run.cancelled(), closed
+
+    assert asyncio.run(main()) == (True, True)
 
 
 def test_only_prose_in_place_of_a_constraint_is_reported(serve):

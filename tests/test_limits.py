@@ -330,13 +330,6 @@ def waits_from(number):
     return ef.evaluator(evaluator, name="j")
 
 
-@pytest.fixture
-def short_grace(monkeypatch):
-    """Calls in flight have a tenth of a second, where the law is not how long they have."""
-    for module in ("driver", "local"):
-        monkeypatch.setattr(f"evalframe.engines.{module}.GRACE_S", 0.1)
-
-
 @BOTH_WAYS
 @pytest.mark.usefixtures("short_grace")
 def test_at_the_deadline_nothing_more_begins(run):

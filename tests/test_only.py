@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evalframe as ef
@@ -570,6 +570,7 @@ MASKS = st.integers(1, 12).flatmap(
 )
 
 
+@settings(max_examples=40)
 @given(masks=MASKS, lane=st.sampled_from([in_the_thread, awaited, vectorized]))
 def test_run_in_parts_it_is_the_run_as_a_whole(masks, lane):
     """Some rows at first, with failures; then those that are missing; then those that failed."""

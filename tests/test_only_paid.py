@@ -12,7 +12,7 @@ import threading
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evalframe as ef
@@ -370,6 +370,7 @@ ROWS = st.integers(1, 8).flatmap(
 )
 
 
+@settings(max_examples=40)
 @given(rows=ROWS, kind=st.sampled_from([in_threads, on_the_loop]))
 def test_run_in_parts_a_task_and_its_evaluators_are_the_run_as_a_whole(rows, kind):
     """Rows that come later, tasks that fail, cells that fail: each is made up for, once."""
@@ -567,6 +568,7 @@ def test_details_of_kept_verdicts_stay(serve):
     assert listed(mended, "eval.j.prompt_tokens")[1] is not None
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_ctrl_c_in_the_middle_keeps_what_was_paid_for(serve):
     """In an incremental run as in the first: the same call goes on where it was."""
     interrupted = []

@@ -467,7 +467,9 @@ def test_cancelling_everything_on_the_loop_ends_the_run():
 SIGINT = """
 import asyncio, os, signal, sys
 import evalframe as ef
+from evalframe.engines import driver, local
 
+driver.GRACE_S = local.GRACE_S = 0.1
 waiting = 0
 
 async def judge(input):

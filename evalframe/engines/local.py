@@ -299,11 +299,13 @@ class LocalRun:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait(waiting, timeout=GRACE_S)
         self._stop(driver)
-        await asyncio.wait(waiting, timeout=_STOP_SECONDS)
-        # A task of its own, which ends also where this one is cancelled once more.
-        closing = asyncio.get_running_loop().create_task(self.session.close())
-        await asyncio.wait({closing}, timeout=_STOP_SECONDS)
-        self._threads.close()
+        try:
+            await asyncio.wait(waiting, timeout=_STOP_SECONDS)
+        finally:
+            # A task of its own, which ends also where this one is cancelled once more.
+            closing = asyncio.get_running_loop().create_task(self.session.close())
+            await asyncio.wait({closing}, timeout=_STOP_SECONDS)
+            self._threads.close()
 
     def _awaited(self, awaitable: Any, loop: asyncio.AbstractEventLoop) -> Any:
         """What an awaitable gives; it is awaited on a loop of another thread.

@@ -10,6 +10,7 @@ A session belongs to one event loop and is closed at the end of its run.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import random
 import sqlite3
@@ -356,11 +357,12 @@ class Session:
             self._without_cache(exc)
 
     async def close(self) -> None:
-        """End what is still being asked, and close all connections."""
+        """End what is still being asked, and close all connections, also where it is cancelled."""
         unread = set().union(*(made.unread for made in self._embeddings.values()))
         if unread:
             self.note(unread_note(len(unread)))
-        await self._sharing.close()
-        self._ended.close()
-        self._store_of_vectors.close()
-        await self._connections.close()
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(self._connections.close)
+            stack.callback(self._store_of_vectors.close)
+            stack.callback(self._ended.close)
+            await self._sharing.close()

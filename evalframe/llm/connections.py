@@ -114,7 +114,8 @@ class Connections:
             raise
 
     async def close(self) -> None:
-        """Close all connections."""
-        for client in self._opened:
-            with contextlib.suppress(Exception):  # one that fails must not keep the others open
-                await client.close()
+        """Close all connections: one that fails, or is cancelled, does not keep others open."""
+        with contextlib.suppress(Exception):
+            async with contextlib.AsyncExitStack() as stack:
+                for client in self._opened:
+                    stack.push_async_callback(client.close)

@@ -142,8 +142,10 @@ class ChatServer:
         raised: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
-        self._end()
+        try:
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        finally:
+            self._end()
         if self._failure is None:
             return
         message = f"The server's script failed: {self._failure!r}"
@@ -166,6 +168,12 @@ class ChatServer:
         self._counts = Counts(self._counts.in_flight)
 
     async def _close(self) -> None:
+        # asyncio takes on each connection in a task, and drops it where the server is closed by
+        # then: no further ones first, then those that are under way.
+        self._loop.remove_reader(self._server.sockets[0].fileno())
+        under_way = asyncio.all_tasks() - {asyncio.current_task()}
+        if under_way:
+            await asyncio.wait(under_way)
         self._server.close()
         for connection in list(self._connections):
             connection.abort()

@@ -546,7 +546,7 @@ number_rows = st.lists(
 
 @every_case
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_a_column_is_judged_as_the_law_judges_each_row(case, data):
     """Nulls, empty text, every white space, and letters whose case is special included."""
     rows = data.draw(number_rows if case.numbers else text_rows)

@@ -722,7 +722,7 @@ chunk_rows = st.tuples(chunks, chunks) | st.tuples(id_lists, id_lists)
 
 @one_each
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 def test_a_column_is_judged_as_the_law_judges_each_row(case, data):
     """Nulls, empty text, lists, and letters and scripts that are special included."""
     strategy = text_rows if case.rows is TEXTS else chunk_rows

@@ -205,19 +205,20 @@ print(json.dumps([*of_function(users_code.judge), of_values([{"a": 1}, "b", None
 def test_every_process_gives_the_same(load, tmp_path):
     """Whatever its hash seed, its working directory and its optimisation."""
     code = load(SOURCE).judge.__code__.co_filename
-    found = []
+    started = []
     for seed, options in (("1", []), ("2", ["-O"]), ("3", ["-X", "no_debug_ranges"])):
         away = tmp_path / f"away{seed}"
         away.mkdir()
-        done = subprocess.run(
+        process = subprocess.Popen(
             [sys.executable, *options, "-c", SCRIPT, str(Path(code).parent)],
             env={**os.environ, "PYTHONPATH": str(WHERE), "PYTHONHASHSEED": seed},
             cwd=away,
-            capture_output=True,
+            stdout=subprocess.PIPE,
             text=True,
-            check=True,
         )
-        found.append(json.loads(done.stdout))
+        started.append(process)
+    printed = [process.communicate()[0] for process in started]
+    found = [json.loads(text) for text in printed]
 
     here = [*of_function(load(SOURCE).judge), of_values([{"a": 1}, "b", None])]
     assert found == [[here[0], [], here[2]]] * 3

@@ -122,6 +122,7 @@ class Relay:
     def __init__(self, address):
         host, _, port = address.removeprefix("http://").partition(":")
         self._target = host, int(port)
+        self._serving, self._writers = set(), []
         self.bodies = []
 
     @contextlib.contextmanager
@@ -136,7 +137,7 @@ class Relay:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        listening = asyncio.start_server(self._serve, "127.0.0.1", 0)
+        listening = asyncio.start_server(self._accept, "127.0.0.1", 0)
         self._server = asyncio.run_coroutine_threadsafe(listening, self._loop).result()
         port = self._server.sockets[0].getsockname()[1]
         self.base_url = f"http://127.0.0.1:{port}/v1"
@@ -149,14 +150,25 @@ class Relay:
         self._loop.close()
 
     async def _close(self):
+        # As in ChatServer: what was accepted is made first, or it would stay open.
+        self._loop.remove_reader(self._server.sockets[0].fileno())
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in self._serving:
+                task.cancel()
+            await asyncio.wait(tasks)
         self._server.close()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._serving, return_exceptions=True)
+        for writer in self._writers:
+            writer.transport.abort()
+        await asyncio.sleep(0)  # so that the loop closes them
+
+    def _accept(self, reader, writer):
+        self._writers.append(writer)
+        self._serving.add(self._loop.create_task(self._serve(reader, writer)))
 
     async def _serve(self, client_reader, client_writer):
         reader, writer = await asyncio.open_connection(*self._target)
+        self._writers.append(writer)
         seen = bytearray()
 
         def keep(data):
@@ -183,6 +195,12 @@ async def passed_on(reader, writer, see):
         see(data)
         writer.write(data)
         await writer.drain()
+
+
+@pytest.fixture
+def relay():
+    """The class of relays."""
+    return Relay
 
 
 def requests_in(seen):

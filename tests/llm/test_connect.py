@@ -11,6 +11,7 @@ from evalframe.llm.cache import ReplyCache
 from evalframe.llm.chat import ChatError, ChatReply, Usage
 from evalframe.llm.connect import InvalidReplyError, Session
 from evalframe.llm.model import Model
+from evalframe.testing import never, reply
 
 MODEL = Model("mine/m", base_url="http://here/v1")
 ASKED = {"messages": [{"role": "user", "content": "Is 1+1 two?"}]}
@@ -446,3 +447,36 @@ def test_session_that_closes_ends_what_is_still_asked(asked, scripted):
         return call.cancelled(), asyncio.get_running_loop().time()
 
     assert asked(main, client) == (True, 1.0)
+
+
+async def until(holds):
+    """Wait until a server in its own thread has got so far."""
+    for _ in range(2000):
+        if holds():
+            return
+        await asyncio.sleep(0.001)
+    pytest.fail("it never came to hold")
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2])
+@pytest.mark.parametrize("hanging", [True, False], ids=["asking", "idle"])
+def test_session_whose_close_is_cancelled_leaves_no_connection(serve, hanging, turns):
+    """A second Ctrl-C may come at any turn of it; it is passed on, once all are closed."""
+    servers = [serve([reply("yes"), never()]) for _ in range(3)]
+    models = [Model("mine/m", base_url=server.base_url) for server in servers]
+
+    async def main():
+        session = Session(concurrency=4)
+        await asyncio.gather(*(ask(session, model=model) for model in models))
+        other = ASKED | {"seed": 1}
+        calls = [asyncio.ensure_future(ask(session, other, model=models[0]))] * hanging
+        await until(lambda: servers[0].calls == 1 + hanging)
+        closing = asyncio.ensure_future(session.close())
+        for _ in range(1 + turns):
+            await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing, *calls])
+        await until(lambda: not any(server.connections for server in servers))
+        return closing.cancelled()
+
+    assert asyncio.run(main())

@@ -410,7 +410,7 @@ def test_as_many_verdicts_as_contexts_come_back(scored_by, kind):
 @pytest.mark.parametrize("kind", [ef.Faithfulness, ef.AnswerCorrectness])
 def test_statements_come_back_whole_or_the_cell_fails(scored_by, kind):
     """The model may go on and on: then its list is cut off, and never scored."""
-    cell, (body,) = scored_by(kind, max_tokens=150)
+    cell, (body,) = scored_by(kind, max_tokens=60)
 
     agrees_with_specification(body)
     if pd.isna(cell["error"]):

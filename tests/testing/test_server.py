@@ -1,6 +1,7 @@
 """The scripted server over real HTTP: every kind of reply, connections, counts."""
 
 import asyncio
+import contextlib
 import http.client
 import json
 import math
@@ -13,6 +14,7 @@ import openai
 import pytest
 
 from evalframe import testing
+from evalframe.testing import obedient
 
 ASKED = {"model": "some-model", "messages": [{"role": "user", "content": "Is 1+1 two?"}]}
 PATH = "/v1/chat/completions"
@@ -376,6 +378,50 @@ def test_server_is_gone_after_its_block():
     connection.close()
     with pytest.raises(ConnectionRefusedError):
         post(server)
+
+
+def left_hanging(is_let_go, script=obedient, *, busy=False):
+    """How many of five clients that connect as the block ends still wait after it.
+
+    Args:
+        is_let_go: Whether a client waits no more.
+        script: What the server does.
+        busy: Whether there is a request for it to do it to.
+    """
+    with contextlib.ExitStack() as clients:
+        with testing.ChatServer(script) as server:
+            address = urlsplit(server.base_url)
+            if busy:
+                asking = clients.enter_context(contextlib.closing(connect(server)))
+                asking.request("POST", PATH, json.dumps(ASKED))
+                until(lambda: server.calls == 1)
+            came = [
+                clients.enter_context(
+                    socket.create_connection((address.hostname, address.port), timeout=1)
+                )
+                for _ in range(5)
+            ]
+        return sum(not is_let_go(client) for client in came)
+
+
+def test_connections_accepted_in_the_last_turn_are_closed(is_let_go, resource_warnings):
+    """A busy server accepts them in the very turn in which it learns of its end.
+
+    asyncio makes a connection in a later turn than that in which it accepts it.
+    """
+
+    def script(_):
+        threading.Event().wait(0.1)  # the block ends meanwhile
+        return testing.reply("yes")
+
+    assert (left_hanging(is_let_go, script, busy=True), resource_warnings()) == (0, [])
+
+
+def test_connections_that_come_as_the_block_ends_are_closed(is_let_go, resource_warnings):
+    """In whichever turn: left to the garbage collector they would fail a test far from here."""
+    hanging = any(left_hanging(is_let_go) for _ in range(20))
+
+    assert (hanging, resource_warnings()) == (False, [])
 
 
 def test_port_that_is_taken_is_an_error():
