@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -47,14 +47,18 @@ def reads_all_rows(evaluator: Evaluator) -> bool:
     return evaluator.vectorized and users
 
 
-def of_one_call(marks: Sequence[str]) -> list[str]:
-    """The fingerprints of cells that one call makes of all these rows together.
+def of_one_call(chunks: Callable[[], Iterator[list[str]]]) -> Iterator[list[str]]:
+    """The fingerprints of cells that one call makes of all these rows together, by the chunk.
 
     Args:
-        marks: The fingerprint that each has by its own row, in the order of the rows.
+        chunks: Gives, each time anew, those that each row has by itself, in the order of the rows.
     """
-    whole = hashlib.blake2b("".join(marks).encode(), digest_size=16).hexdigest()
-    return [of_cell(whole, [mark]) for mark in marks]
+    digest = hashlib.blake2b(digest_size=16)
+    for chunk in chunks():
+        digest.update("".join(chunk).encode())
+    whole = digest.hexdigest()
+    for chunk in chunks():
+        yield [of_cell(whole, [mark]) for mark in chunk]
 
 
 class Fingerprints:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,26 +137,40 @@ class Recorder:
             place: The evaluator's.
             rows: Their rows; all that a vectorized evaluator was called with.
             cells: One for each of them.
+
+        Raises:
+            JournalError: The disk fails.
         """
-        planned = self._evaluators[place]
-        keys = self._keys(planned, rows)
-        numbers = np.asarray(rows)
+        planned, numbers, at = self._evaluators[place], np.asarray(rows), 0
+        for keys in self._keys(planned, rows):
+            if at:
+                self.tick()  # so that no more waits than a chunk
+            here = slice(at, at + len(keys))
+            self._add(planned, keys, numbers[here], cells.slice(at, len(keys)))
+            at += len(keys)
+
+    def _add(
+        self,
+        planned: PlannedEvaluator,
+        keys: list[str],
+        rows: np.ndarray[Any, Any],
+        cells: CellColumns,
+    ) -> None:
         if cells.errors.null_count < len(cells):
             errors = cells.errors.to_pylist()
             made = [at for at, error in enumerate(errors) if error not in schema.PENDING]
             if len(made) < len(errors):
-                keys, numbers = [keys[at] for at in made], numbers[made]
+                keys, rows = [keys[at] for at in made], rows[made]
                 cells = cells.take(pa.array(made, pa.int64()))
-        numbering = self._numbers[planned.name]
-        occurrences = [numbering.of(row) for row in numbers.tolist()]
+        numbering, numbers = self._numbers[planned.name], rows.tolist()
+        occurrences = [numbering.of(row) for row in numbers]
         paid = planned.evaluator.vectorized
-        self._journal.add(planned.name, keys, occurrences, numbers.tolist(), cells, paid=paid)
+        self._journal.add(planned.name, keys, occurrences, numbers, cells, paid=paid)
 
-    def _keys(self, planned: PlannedEvaluator, rows: Rows) -> list[str]:
-        code = self._codes[planned.name]
-        chunks = in_chunks(planned.call.binding, code, self._inputs, rows)
-        keys = [key for chunk in chunks for key in chunk]
-        return of_one_call(keys) if reads_all_rows(planned.evaluator) else keys
+    def _keys(self, planned: PlannedEvaluator, rows: Rows) -> Iterator[list[str]]:
+        binding, code = planned.call.binding, self._codes[planned.name]
+        chunks = partial(in_chunks, binding, code, self._inputs, rows)
+        return of_one_call(chunks) if reads_all_rows(planned.evaluator) else chunks()
 
     def tick(self) -> None:
         """Write what is due.

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,11 +120,8 @@ class Resume:
         name = planned.name
         todo, together = _whole(planned.todo, self.plan.rows), reads_all_rows(planned.evaluator)
         rows = self._together(todo) if together else np.flatnonzero(self._readable())
-        chunks = self._chunks(planned.call, name, rows)
-        if together:
-            chunks = _in_one_call(chunks)
-        stored = self._journal.cells(name)
-        at = self._found(stored, rows, chunks)
+        stored, chunks = self._journal.cells(name), partial(self._chunks, planned.call, name, rows)
+        at = self._found(stored, rows, of_one_call(chunks) if together else chunks())
         is_whole = bool((at >= 0).all())
         rows, at = _there(rows, at, todo)
         cells = stored.take(at)
@@ -175,10 +173,6 @@ class Resume:
         """Let new cells of these rows replace those that they have."""
         replaced = dict(zip(rows.tolist(), stored.occurrences(at).tolist(), strict=True))
         self.numbers[name] = Numbering(stored.next_occurrence(), replaced)
-
-
-def _in_one_call(chunks: Iterator[list[str]]) -> Iterator[list[str]]:
-    yield of_one_call([key for chunk in chunks for key in chunk])
 
 
 def _there(rows: Numbers, at: Numbers, todo: Mask) -> tuple[Numbers, Numbers]:
