@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import resource
+import signal
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -73,5 +74,7 @@ def _limited(work: Callable[[], pd.DataFrame], most: int | None) -> pd.DataFrame
 
 
 if __name__ == "__main__":
+    # A shell that starts the benchmark in the background has all that it starts ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     asked: dict[str, Any] = json.loads(sys.argv[1])
     print(json.dumps(asdict(run(Settings(**asked)))), flush=True)
