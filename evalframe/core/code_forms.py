@@ -72,11 +72,30 @@ def _function(value: types.FunctionType) -> Form:
     if written is None:
         paths = [(name,) for name in sorted(_names(code))]
         parts += _reached(paths, code, module, changed)
-        why = f"function {code.co_name} without source"
-        return Form(["unread", code.co_name], parts, once=True, unread=why)
+        compiled = list(_compiled(code))
+        parts += [("", constant) for _, constants in compiled for constant in constants]
+        return Form(
+            ["byte code", *(text for texts, _ in compiled for text in texts)], parts, once=True
+        )
     parts += _reached(written.paths(), code, module, changed)
     parts += [(name, Unknown("module")) for name in written.imported() if _is_users_package(name)]
     return Form(["function", *source.tokens(written.node)], parts, once=True)
+
+
+def _compiled(code: types.CodeType) -> Iterator[tuple[list[str], list[Any]]]:
+    """What a function without source is known by: instructions and names, and its constants.
+
+    All of it is equal in every process, but instructions are those of one version of Python.
+    """
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    instructions = (code.co_code, code.co_exceptiontable)
+    names = (code.co_names, code.co_varnames, code.co_cellvars, code.co_freevars)
+    texts = [code.co_name, *map(str, counts), *(part.hex() for part in instructions)]
+    texts += [" ".join(group) for group in names]
+    inner = [part for part in code.co_consts if isinstance(part, types.CodeType)]
+    yield texts, [part for part in code.co_consts if not isinstance(part, types.CodeType)]
+    for part in inner:
+        yield from _compiled(part)
 
 
 def _wrapped(function: types.FunctionType) -> list[Part]:

@@ -4,8 +4,9 @@ Owns   following what a function reaches, and the digests of it and of values.
 Leaves what counts of each object to code_forms.py and value_forms.py, sources to source.py.
 
 Equal in every process, on every machine and in every place the code is kept; no digest depends
-on hash seeds, identities, paths or byte code. What cannot be read stands there by its type, and
-is listed.
+on hash seeds, identities or paths. A function without source (typed at a prompt, given by `-c`)
+stands there by its byte code, which is that of one Python version. What cannot be read stands
+there by its type, and is listed.
 
 Fingerprint   digest, and what could not be read
 of_function   of what is called: code, and all of the user's that it reaches

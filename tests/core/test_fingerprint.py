@@ -253,31 +253,59 @@ def test_a_notebook_cell_is_read(monkeypatch):
     assert digest(first) != digest(other)
 
 
-def test_without_source_a_function_is_listed():
-    """As one that exec made of a text that is gone; the values that it reads still count."""
+SOURCELESS = """
+from evalframe.core.fingerprint import of_function
 
-    def made(text):
-        namespace = {"__name__": "nowhere"}
-        exec(text, namespace)  # noqa: S102 - a function without source
-        return namespace["judge"]
+def judge(output, low=1):
+    '''Its docstring.'''
+    inner = [word for word in output if word in {"a", "b", "c"}]
+    return len(inner) > LIMIT
 
-    text = "LIMIT = 1\ndef judge(output):\n    return output > LIMIT"
-    found = of_function(made(text))
+LIMIT = 1
+print(of_function(judge).digest, of_function(judge).unread)
+"""
 
-    assert found.unread == ("function: function judge without source",)
-    assert found == of_function(made(text.replace("> LIMIT", "< LIMIT")))
-    assert found != of_function(made(text.replace("= 1", "= 2")))
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        pytest.param("", "", True, id="other-hash-seed"),
+        pytest.param("low", "\n        low", True, id="formatted"),
+        pytest.param("> LIMIT", "< LIMIT", False, id="operator"),
+        pytest.param("LIMIT = 1", "LIMIT = 2", False, id="global"),
+        pytest.param('"c"', '"d"', False, id="constant"),
+        pytest.param("low=1", "low=2", False, id="default"),
+        pytest.param("word for word", "word + word for word", False, id="inner-function"),
+    ],
+)
+def test_a_function_without_source_is_told_by_its_byte_code(old, new, same):
+    """One that was typed at a prompt, or given to Python by -c, is not taken for another."""
+
+    def said(text, seed):
+        done = subprocess.run(
+            [sys.executable, "-c", text],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
+        digest, unread = done.stdout.split(maxsplit=1)
+        assert unread == "()\n"
+        return digest
+
+    changed = SOURCELESS.replace(old, new, 1) if old else SOURCELESS
+
+    assert (said(SOURCELESS, "1") == said(changed, "2")) == same
 
 
 def test_a_file_edited_since_its_import_is_not_taken_for_what_runs(load):
     """The old function goes on running; the new text is not its source."""
-    module = load("def judge(output):\n    return output > 1\n")
-    before = of_function(module.judge)
-    Path(module.__file__).write_text("def judge(output):\n    return output < 12\n")
+    old, new = (f"def judge(output):\n    return output {sign} 1\n" for sign in "><")
+    module = load(old)
+    Path(module.__file__).write_text(new)
     linecache.clearcache()
 
-    assert before.unread == ()
-    assert of_function(module.judge).unread == ("function: function judge without source",)
+    assert digest(module.judge) != digest(load(new, "other_code").judge)
 
 
 def test_lambdas_of_one_line_are_told_apart():
