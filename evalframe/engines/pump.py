@@ -268,7 +268,7 @@ class Pump:
                 if self.deadline.over():
                     return
                 values = reader.values(planned.call, row)
-                key = "" if self.recorder is None else self.recorder.key(place_, values)
+                key = "" if self.recorder is None else self.recorder.key(place_, row, values)
                 called = self._call_all(planned, [values])
                 for result in called.results:
                     cell = normalize(result, planned.rules)

@@ -24,7 +24,14 @@ from evalframe.core.errors import RunDirError
 from evalframe.core.fingerprint import of_cell
 from evalframe.core.json_text import encode
 from evalframe.core.records import Cell
-from evalframe.engines.cell_fingerprints import in_chunks, of_one_call, reads_all_rows
+from evalframe.engines.asked import gives_samples
+from evalframe.engines.cell_fingerprints import (
+    in_chunks,
+    of_call,
+    of_one_call,
+    of_sample,
+    reads_all_rows,
+)
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.plan import Plan, PlannedEvaluator, Rows
 from evalframe.results.journal import Journal
@@ -76,25 +83,40 @@ class Recorder:
                 by the pump while no driver asks any.
         """
         self._journal = journal
+        self._plan = plan
         self._evaluators = plan.evaluators
         self._inputs = inputs
         self._codes = codes
+        self._called = [of_call(codes[e.name], e.call.binding) for e in plan.evaluators]
+        task = plan.task
+        self._task = None if task is None else of_call(codes[None], task.call.binding)
         self._numbers = numbers
         self._save = save
         self._saved = time.monotonic()
 
-    def key(self, place: int, values: Sequence[Any]) -> str:
+    def key(self, place: int, row: int, values: Sequence[Any]) -> str:
         """What a cell belongs to; to be asked before a call may change what it was given.
 
         Args:
             place: The evaluator's.
+            row: The cell's.
             values: Those of its reads.
         """
-        return of_cell(self._codes[self._evaluators[place].name], values)
+        mark = of_cell(self._called[place], values)
+        samples = gives_samples(self._evaluators[place].evaluator)
+        return of_sample(mark, self._plan.repetition(row)) if samples else mark
 
-    def task_key(self, values: Sequence[Any]) -> str:
-        """The same of a task's output."""
-        return of_cell(self._codes[None], values)
+    def task_key(self, row: int, values: Sequence[Any], number: int | None) -> str:
+        """The same of a task's output.
+
+        Args:
+            row: The output's.
+            values: What the task reads.
+            number: The row's among equal ones; None where the task asks no model.
+        """
+        assert self._task is not None  # noqa: S101 - who has an output has a task
+        mark = of_cell(self._task, values)
+        return mark if number is None else of_sample(mark, self._plan.repetition(row), number)
 
     def put(
         self, place: int, row: int, key: str, cell: Cell, seconds: float | None, *, paid: bool
