@@ -350,7 +350,8 @@ class Holding:
         while self.answered < 2:  # noqa: ASYNC110 - the server is in another thread
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.3)
-        raise ValueError("enough")
+        message = "enough"
+        raise ValueError(message)
 
 
 def sample_of(number, delay):

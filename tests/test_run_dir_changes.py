@@ -319,3 +319,27 @@ def test_a_value_under_another_name_makes_another_cell(tmp_path, evaluator):
     marks = [listed(frame, "eval.optional.fingerprint") for frame in (one, two)]
     assert labels == [["a=1 b=0"], ["a=0 b=1"]]
     assert marks[0] != marks[1]
+
+
+def total(output):
+    """Every row's share of all of them."""
+    return output.str.len() / output.str.len().sum()
+
+
+def test_a_vectorized_call_that_some_rows_have_nothing_for_is_not_made_again(tmp_path):
+    """What is bound fails on them, which is as finished as the cells of the others."""
+    seen = []
+
+    def counted(output):
+        seen.append(len(output))
+        return total(output)
+
+    evaluator = ef.evaluator(counted, vectorized=True, version="1").bind(output="answer.text")
+    data = pd.DataFrame({"answer": [{"text": "a"}, {"other": "b"}, {"text": "ccc"}]})
+    first = ef.run_experiment(data, evaluators=[evaluator], run_dir=tmp_path)
+    with finished("3 of 3 cells of 'counted'. 1 of them failed; only='failed' runs those again"):
+        again = ef.run_experiment(data, evaluators=[evaluator], run_dir=tmp_path)
+
+    assert seen == [2]
+    assert listed(first, "eval.counted.score") == [0.25, None, 0.75]
+    pd.testing.assert_frame_equal(again, first)

@@ -13,7 +13,7 @@ import contextvars
 import inspect
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -281,12 +281,14 @@ class Pump:
                 if called.ended is not None:
                     raise called.ended
 
-    def _add(self, place_: int, rows: Rows, cells: CellColumns) -> None:
+    def _add(
+        self, place_: int, rows: Rows, cells: CellColumns, together: Rows | None = None
+    ) -> None:
         """Cells of rows in ascending order, which need not be consecutive."""
         if len(cells):
             self.builder.add(place_, _as_range(rows), cells)
             if self.recorder is not None:
-                self.recorder.add(place_, rows, cells)
+                self.recorder.add(place_, rows, cells, together)
             self.progress.add(len(cells))
 
     def _stop_if_any_failed(self, place_: int, rows: Iterable[int], cells: CellColumns) -> None:
@@ -316,23 +318,29 @@ class Pump:
             return
         started = time.perf_counter()
         given = self._vector_arguments(planned, rows)
-        for row, exc in given.failed.items():
-            self._put(place_, row, self._failed(exc))
-            if self.plan.stop_at_failure:
-                raise exc
-        rows = given.rows
+        self._add_failed(place_, given.failed, rows)
+        due, rows = rows, given.rows
         if not len(rows):
             return
         cells, failure = self._vector_cells(planned, given, await_on_loop)
         if self.plan.details:
             each = (time.perf_counter() - started) / len(rows)
             cells = cells.with_latency([each] * len(rows))
-        self._add(place_, rows, cells)
+        self._add(place_, rows, cells, due)
         if self.interrupted is not None:
             raise self.interrupted
         if failure is not None and self.plan.stop_at_failure:
             raise failure
         self._stop_if_any_failed(place_, rows, cells)
+
+    def _add_failed(self, place_: int, failed: Mapping[int, Exception], due: Rows) -> None:
+        """The rows of a vectorized call that have no arguments for it."""
+        rows = np.array(sorted(failed), np.int64)
+        cells = [self._failed(failed[row]) for row in rows.tolist()]
+        further = self.plan.evaluators[place_].further
+        self._add(place_, rows, CellColumns.of(cells, further), due)
+        if failed and self.plan.stop_at_failure:
+            raise failed[int(rows[0])]
 
     def _vector_arguments(
         self, planned: PlannedEvaluator, rows: np.ndarray[Any, Any]

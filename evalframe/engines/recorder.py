@@ -151,16 +151,17 @@ class Recorder:
         mark = Mark(key, self._numbers[None].of(row), row)
         self._journal.put_output(mark, encode(output) if error is None else None, error)
 
-    def add(self, place: int, rows: Rows, cells: CellColumns) -> None:
+    def add(self, place: int, rows: Rows, cells: CellColumns, together: Rows | None = None) -> None:
         """Finished cells of several rows, of an evaluator that runs in the caller's thread.
 
         Args:
             place: The evaluator's.
-            rows: Their rows; all that a vectorized evaluator was called with.
+            rows: Their rows.
             cells: One for each of them.
+            together: All rows that a vectorized evaluator was due on, these among them.
         """
         planned = self._evaluators[place]
-        keys = self._keys(planned, rows)
+        keys = self._keys(planned, rows, together)
         numbers = np.asarray(rows)
         if cells.errors.null_count < len(cells):
             errors = cells.errors.to_pylist()
@@ -173,11 +174,15 @@ class Recorder:
         paid = planned.evaluator.vectorized
         self._journal.add(planned.name, keys, occurrences, numbers.tolist(), cells, paid=paid)
 
-    def _keys(self, planned: PlannedEvaluator, rows: Rows) -> list[str]:
-        code = self._codes[planned.name]
-        chunks = in_chunks(planned.call.binding, code, self._inputs, rows)
+    def _keys(self, planned: PlannedEvaluator, rows: Rows, together: Rows | None) -> list[str]:
+        whole = together if reads_all_rows(planned.evaluator) else None
+        code, read = self._codes[planned.name], rows if whole is None else whole
+        chunks = in_chunks(planned.call.binding, code, self._inputs, read)
         keys = [key for chunk in chunks for key in chunk]
-        return of_one_call(keys) if reads_all_rows(planned.evaluator) else keys
+        if whole is None:
+            return keys
+        keys = of_one_call(keys)
+        return [keys[at] for at in np.searchsorted(whole, rows)]
 
     def tick(self) -> None:
         """Write what is due.
