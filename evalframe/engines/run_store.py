@@ -46,7 +46,12 @@ class RunStore:
         self._dir = RunDir(path)
         self._journal: Journal | None = None
         self._found: Resume | None = None
-        self.before = self._dir.record()
+        self._closed = False
+        try:
+            self.before = self._dir.record()
+        except BaseException:
+            self._dir.close()
+            raise
 
     @property
     def replies(self) -> os.PathLike[str]:
@@ -133,12 +138,15 @@ class RunStore:
         return text
 
     def write(self, record: RunRecord) -> None:
-        """Put a record in the place of the one before.
+        """Put a record in the place of the one before, as long as the folder is this run's.
+
+        A call that blocks its loop may ask for it when the run is long over.
 
         Raises:
             RunDirError: The disk fails.
         """
-        self._dir.write(record)
+        if not self._closed:
+            self._dir.write(record)
 
     def finish(self, record: RunRecord) -> str | None:
         """Write all that waits and the record, and compact the journal.
@@ -160,6 +168,7 @@ class RunStore:
         Raises:
             JournalError: The disk fails.
         """
+        self._closed = True
         with contextlib.ExitStack() as stack:
             stack.callback(self._dir.close)
             if self._journal is not None:
