@@ -185,23 +185,31 @@ class Experiment:
             self.run.session.note(note)
 
     def close(self) -> None:
-        """Close cache and run_dir."""
-        if self.plan.cache is not None:
-            self.plan.cache.close()
-        if self.store is not None:
-            self.store.close()
+        """Close cache and run_dir, the one also where the other fails.
+
+        Raises:
+            JournalError: The disk fails.
+        """
+        with contextlib.ExitStack() as stack:
+            if self.store is not None:
+                stack.callback(self.store.close)
+            if self.plan.cache is not None:
+                stack.callback(self.plan.cache.close)
 
     def stopped(self, exc: BaseException) -> None:
         """Put what is finished on the exception that ended the run."""
-        # Whatever goes wrong here must not hide why the run ended.
-        with contextlib.suppress(Exception):
-            frame = self.frame(partial=True)
-            # mypy: no exception has it; documented in run_experiment.
-            exc.partial = frame  # type: ignore[attr-defined]
-            if self.store is not None:
-                self.store.write(self.account.record(frame))
-        with contextlib.suppress(JournalError):
-            self.close()
+        try:
+            # Whatever goes wrong here must not hide why the run ended.
+            with contextlib.suppress(Exception):
+                frame = self.frame(partial=True)
+                # mypy: no exception has it; documented in run_experiment.
+                exc.partial = frame  # type: ignore[attr-defined]
+                if self.store is not None:
+                    self.store.write(self.account.record(frame))
+        finally:
+            # Also after one more Ctrl-C: the next run in this process needs the folder.
+            with contextlib.suppress(JournalError):
+                self.close()
 
 
 def newest() -> pd.DataFrame | None:

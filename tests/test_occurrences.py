@@ -4,6 +4,7 @@ Which one a row has is a fact of the row: it does not go by which rows a run mak
 once, or which of them end first.
 """
 
+import asyncio
 import itertools
 
 import pandas as pd
@@ -18,7 +19,7 @@ from evalframe.core.columns import Column
 from evalframe.core.namespace import ColumnSource, RecordSource, RowSource
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.occurrences import Occurrences
-from evalframe.testing import error, reply
+from evalframe.testing import error, label, reply
 
 NOT_RUN = "skipped: not run"
 FEW = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -326,3 +327,72 @@ def test_what_is_estimated_as_cached_is_what_a_run_takes_from_the_cache(
     assert costs["cells"] == costs["unique"] == len(texts) * repetitions
     assert server.calls == costs["requests"]
     assert scored.evals.usage().iloc[0]["cached"] == costs["cached"]
+
+
+class Holding:
+    """A server's script: one request is held, and each of the others gets its own reply."""
+
+    def __init__(self, held, made):
+        self.answered = 0
+        self._held = held
+        self._made = made
+        self._count = itertools.count(1)
+
+    def __call__(self, request):
+        number = next(self._count)
+        if number == self._held:
+            return self._made(number, delay=60)
+        self.answered += 1
+        return self._made(number, delay=0)
+
+    async def end(self, input):
+        """An evaluator that ends the run when all requests but the one that is held are over."""
+        while self.answered < 2:  # noqa: ASYNC110 - the server is in another thread
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        message = "enough"
+        raise ValueError(message)
+
+
+def sample_of(number, delay):
+    """A reply that nobody else has."""
+    return reply(f"sample {number}", delay=delay)
+
+
+def verdict_of(number, delay):
+    """A verdict with an explanation that nobody else has."""
+    return label("yes", explanation=f"sample {number}", delay=delay)
+
+
+@pytest.mark.parametrize("held", [1, 2, 3])
+def test_a_row_that_a_stop_left_out_does_not_get_the_sample_of_its_equal(serve, tmp_path, held):
+    """Whichever of three equal rows it is: what the others have is in the cache, too."""
+    script = Holding(held, sample_of)
+    server = serve(script)
+    with pytest.raises(ValueError, match="enough"):
+        ef.run_experiment(
+            rows_of(*"aaa"), task_of(server), [script.end], errors="raise", run_dir=tmp_path
+        )
+
+    with pytest.warns(UserWarning, match="not run again"):
+        whole = ef.run_experiment(rows_of(*"aaa"), task_of(server), run_dir=tmp_path)
+
+    assert len(set(outputs(whole))) == 3
+
+
+@pytest.mark.parametrize("held", [1, 2, 3])
+def test_a_repetition_that_a_stop_left_out_does_not_get_the_verdict_of_another(
+    serve, tmp_path, held
+):
+    """Each of a judge's has its own, whichever of them ended first."""
+    script = Holding(held, verdict_of)
+    model = ef.Model("local/m", base_url=serve(script).base_url)
+    judge = ef.LLMJudge("ok", model=model, prompt="{{ item.input }}", choices=["yes"])
+    options = {"repetitions": 3, "run_dir": tmp_path}
+    with pytest.raises(ValueError, match="enough"):
+        ef.run_experiment(rows_of("a"), evaluators=[judge, script.end], errors="raise", **options)
+
+    with pytest.warns(UserWarning, match="not run again"):
+        whole = ef.run_experiment(rows_of("a"), evaluators=[judge], **options)
+
+    assert whole["eval.ok.explanation"].nunique() == 3

@@ -284,3 +284,62 @@ def test_no_key_is_in_any_file_of_the_folder(judged, tmp_path):
     assert listed(scored, "task.error") == [None, "bad_request: HTTP 400: [key] is no key for this"]
     assert {path.suffix for path in files} >= {".arrows", ".json", ".sqlite"}
     assert [path.name for path in files if SECRET.encode() in path.read_bytes()] == []
+
+
+def str_of(output):
+    """The output as it is."""
+    return output
+
+
+def optional(output, a=0, b=0):
+    """Says what it was given."""
+    return f"a={a} b={b}"
+
+
+@pytest.mark.parametrize(
+    "evaluator",
+    [
+        pytest.param(optional, id="parameters"),
+        pytest.param(
+            ef.evaluator(str_of, name="optional").bind(output=lambda a=0, b=0: f"a={a} b={b}"),
+            id="bound-function",
+        ),
+    ],
+)
+def test_a_value_under_another_name_makes_another_cell(tmp_path, evaluator):
+    """Parameters with a default take what columns there are: equal values tell nothing of which."""
+    first = pd.DataFrame({"output": ["o"], "a": [1]})
+    other = pd.DataFrame({"output": ["o"], "b": [1]})
+    both = {"evaluators": [evaluator, always], "run_dir": tmp_path}
+    one = ef.run_experiment(first, **both)
+    with finished("1 of 1 cell of 'always'"):
+        two = ef.run_experiment(other, **both)
+
+    labels = [listed(frame, "eval.optional.label") for frame in (one, two)]
+    marks = [listed(frame, "eval.optional.fingerprint") for frame in (one, two)]
+    assert labels == [["a=1 b=0"], ["a=0 b=1"]]
+    assert marks[0] != marks[1]
+
+
+def total(output):
+    """Every row's share of all of them."""
+    return output.str.len() / output.str.len().sum()
+
+
+def test_a_vectorized_call_that_some_rows_have_nothing_for_is_not_made_again(tmp_path):
+    """What is bound fails on them, which is as finished as the cells of the others."""
+    seen = []
+
+    def counted(output):
+        seen.append(len(output))
+        return total(output)
+
+    evaluator = ef.evaluator(counted, vectorized=True, version="1").bind(output="answer.text")
+    data = pd.DataFrame({"answer": [{"text": "a"}, {"other": "b"}, {"text": "ccc"}]})
+    first = ef.run_experiment(data, evaluators=[evaluator], run_dir=tmp_path)
+    with finished("3 of 3 cells of 'counted'. 1 of them failed; only='failed' runs those again"):
+        again = ef.run_experiment(data, evaluators=[evaluator], run_dir=tmp_path)
+
+    assert seen == [2]
+    assert listed(first, "eval.counted.score") == [0.25, None, 0.75]
+    pd.testing.assert_frame_equal(again, first)

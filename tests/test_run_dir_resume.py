@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 
 import evalframe as ef
+from evalframe.engines.run_store import RunStore
+from evalframe.results.run_dir import RunFolder
+from evalframe.results.run_record import RunRecord
 from evalframe.testing import error, hang_up, label, never, obedient, reply
 
 YES = label("yes")
@@ -366,3 +369,47 @@ def test_repetitions_are_numbered_like_equal_rows(tmp_path, serve):
 
     assert server.calls == 6
     assert scored["repetition"].tolist() == [1, 2, 3] * 2
+
+
+class Stops:
+    """What a frame carries; once it is armed, Ctrl-C comes when it is copied."""
+
+    armed = False
+
+    def __deepcopy__(self, memo):
+        if self.armed:
+            raise KeyboardInterrupt
+        return self
+
+
+def test_ctrl_c_while_the_frame_of_a_stopped_run_is_made_lets_the_folder_go(tmp_path):
+    """The next run in this process goes on from there."""
+    stops = Stops()
+
+    def first(output):
+        stops.armed = output == "b"
+        if stops.armed:
+            raise KeyboardInterrupt
+        return True
+
+    data = pd.DataFrame({"output": ["a", "b"]})
+    data.attrs["mine"] = stops
+    evaluator = ef.evaluator(first, version="1")
+    with pytest.raises(KeyboardInterrupt):
+        ef.run_experiment(data, evaluators=[evaluator], run_dir=tmp_path)
+
+    with pytest.warns(UserWarning, match="1 of 2 cells of 'first'"):
+        again = ef.run_experiment(
+            pd.DataFrame({"output": ["a", "c"]}), evaluators=[evaluator], run_dir=tmp_path
+        )
+    assert again["eval.first.score"].tolist() == [1.0, 1.0]
+
+
+def test_a_run_that_is_over_writes_no_record_into_a_folder_of_others(tmp_path):
+    """A call that blocks its loop for long may still ask for it."""
+    over = RunStore(tmp_path)
+    over.write(RunRecord(rows=1))
+    over.close()
+    over.write(RunRecord(rows=2))
+
+    assert RunFolder(tmp_path).record() == RunRecord(rows=1)

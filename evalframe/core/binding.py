@@ -46,6 +46,7 @@ class Argument:
         function: Called with `count` values from `start` on, instead of taking one as it is.
         count: How many values the function takes.
         path: The path as the user wrote it.
+        inner: What `function` reads, and is given.
     """
 
     keyword: str | None
@@ -54,6 +55,7 @@ class Argument:
     function: Callable[..., Any] | None = None
     count: int = 1
     path: str = ""
+    inner: Binding | None = None
 
     @property
     def plain(self) -> bool:
@@ -278,10 +280,14 @@ class _Binder:
         except BindingError as exc:
             self.problems += exc.problems
             return
+        self._add_call(condition, inner, None, "")
+
+    def _add_call(
+        self, call: Callable[..., Any], inner: Binding, keyword: str | None, path: str
+    ) -> None:
+        start, count = len(self.reads), len(inner.reads)
         self.reads += inner.reads
-        self.arguments.append(
-            Argument(None, 0, function=inner.caller(condition), count=len(inner.reads))
-        )
+        self.arguments.append(Argument(keyword, start, (), inner.caller(call), count, path, inner))
 
     def _parameters(self, function: Callable[..., Any]) -> list[inspect.Parameter]:
         try:
@@ -353,12 +359,7 @@ class _Binder:
         if callable(wanted):
             what = f"{self.what}, the function bound to {name!r}"
             inner = bind(wanted, self.namespace, what=what, fallback=ROW)
-            start = len(self.reads)
-            self.reads += inner.reads
-            call = inner.caller(wanted)
-            self.arguments.append(
-                Argument(keyword, start, function=call, count=len(inner.reads), path=name)
-            )
+            self._add_call(wanted, inner, keyword, name)
             return
         found = self.namespace.located(wanted)
         if found is None:

@@ -1,4 +1,8 @@
-"""Which part of a run asks which model, through the stack of the run."""
+"""Which part of a run asks which model, through the stack of the run.
+
+asked_of        the model of a part
+gives_samples   whether its answers differ by repetition
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,11 @@ from evalframe.evaluators.asking import Judge
 from evalframe.evaluators.embedded import Embedded
 from evalframe.llm.model import Model
 from evalframe.tasks.chat import ChatTask
+
+
+def gives_samples(part: Any) -> bool:
+    """Whether an evaluator or a task asks anew in each repetition, through the stack of the run."""
+    return isinstance(part, (Judge, ChatTask))
 
 
 def asked_of(part: Any) -> tuple[Model | None, tuple[str, ...]]:

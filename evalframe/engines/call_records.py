@@ -101,17 +101,18 @@ class CallRecords:
         except JournalError as exc:
             self._failed(exc)
 
-    def of_output(self, row: int, values: list[Any]) -> CallRecord:
+    def of_output(self, row: int, values: list[Any], number: int | None) -> CallRecord:
         """Keeps an output and its error; to be made before the call, which may change its values.
 
         Args:
             row: The output's row.
             values: What the task reads.
+            number: The row's among equal ones; None where the task asks no model.
         """
         recorder = self._recorder
         if recorder is None:
             return CallRecord()
-        key = recorder.task_key(values)
+        key = recorder.task_key(row, values, number)
 
         def put(output: Any, error: str | None = None) -> None:
             recorder.put_output(row, key, output, error)
@@ -130,7 +131,7 @@ class CallRecords:
         recorder = self._recorder
         if recorder is None:
             return CallRecord()
-        key = recorder.key(place, values)
+        key = recorder.key(place, row, values)
 
         def put(cell: Cell) -> None:
             recorder.put(place, row, key, cell, record.seconds(), paid=True)

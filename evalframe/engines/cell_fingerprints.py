@@ -1,9 +1,13 @@
-"""The fingerprints of cells: an evaluator's code, and what it reads of each row."""
+"""What cells belong to: an evaluator's code, and what it reads of each row.
+
+Fingerprints are what a frame shows of that. The keys of a journal tell the samples of a model
+apart, too: a row without one must not ask for the very sample that another row has taken over.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -12,9 +16,30 @@ from evalframe.core.code_forms import is_users_class
 from evalframe.core.columns import chunked
 from evalframe.core.fingerprint import of_cell
 from evalframe.engines.inputs import Inputs
-from evalframe.engines.plan import PlannedEvaluator, Rows
+from evalframe.engines.occurrences import Occurrences
+from evalframe.engines.plan import Plan, PlannedEvaluator, Rows
 from evalframe.evaluators.base import Evaluator
 from evalframe.evaluators.function import FunctionEvaluator
+
+
+def of_call(code: str, binding: Binding) -> str:
+    """The digest of code as it is called: which parameters are given a value is part of it.
+
+    Args:
+        code: The digest of the evaluator or task itself.
+        binding: What it reads.
+    """
+    names = list(_by_name(binding))
+    return of_cell(code, names) if names else code
+
+
+def _by_name(binding: Binding) -> Iterator[str]:
+    """The arguments that are passed by name, as those after one left at its default are."""
+    for argument in binding.arguments:
+        if argument.keyword is not None:
+            yield argument.keyword
+        if argument.inner is not None:
+            yield from _by_name(argument.inner)
 
 
 def cell_fingerprints(binding: Binding, code: str, inputs: Inputs, rows: Rows) -> list[str]:
@@ -32,6 +57,7 @@ def cell_fingerprints(binding: Binding, code: str, inputs: Inputs, rows: Rows) -
 def in_chunks(binding: Binding, code: str, inputs: Inputs, rows: Rows) -> Iterator[list[str]]:
     """The same, a few thousand rows at a time; there is at least one chunk."""
     numbers = np.asarray(rows, dtype=np.int64)
+    code = of_call(code, binding)
     for chunk in chunked(len(numbers)):
         here = numbers[chunk]
         if not binding.reads:
@@ -39,6 +65,38 @@ def in_chunks(binding: Binding, code: str, inputs: Inputs, rows: Rows) -> Iterat
             continue
         columns = [inputs.values(source, here) for source in binding.reads]
         yield [of_cell(code, values) for values in zip(*columns, strict=True)]
+
+
+def of_sample(mark: str, repetition: int, number: int = 1) -> str:
+    """The key of what a model's answer makes.
+
+    Args:
+        mark: Its fingerprint.
+        repetition: Which repetition of its dataset row it is of.
+        number: Its row's among equal rows, where each of these is asked about apart.
+    """
+    return mark if repetition == number == 1 else of_cell(mark, [repetition, number])
+
+
+def of_samples(
+    chunks: Iterable[list[str]], rows: Rows, plan: Plan, occurrences: Occurrences | None
+) -> Iterator[list[str]]:
+    """The keys of what a model's answers make, chunk by chunk.
+
+    Args:
+        chunks: Their fingerprints.
+        rows: Their rows.
+        plan: The run.
+        occurrences: Those of the rows, where equal ones are asked about apart.
+    """
+    left = map(int, rows)
+    for marks in chunks:
+        yield [
+            of_sample(
+                mark, plan.repetition(row), 1 if occurrences is None else occurrences[row].number
+            )
+            for mark, row in zip(marks, left, strict=False)
+        ]
 
 
 def reads_all_rows(evaluator: Evaluator) -> bool:

@@ -217,7 +217,8 @@ class Driver:
         assert planned is not None  # noqa: S101 - only called with a task
         assert call is not None  # noqa: S101 - it goes with the task
         values = self._reader.values(planned.call, row)
-        record = self._records.of_output(row, values)
+        number = None if self._occurrences is None else self._occurrences[row].number
+        record = self._records.of_output(row, values, number)
         is_async = planned.task.is_async
         limit = self.slots
         failure: BaseException | None = None

@@ -13,7 +13,7 @@ import contextvars
 import inspect
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,15 +129,19 @@ class Pump:
                 self._run_ready(rows, reader)
             quick = time.perf_counter() - started < _BATCH_SECONDS
             self._size = min(self._size * 2, _LARGEST_BATCH) if quick else max(self._size // 2, 1)
-            self._write(saves=not driving)
+            self._write(saves=not driving, slow=not quick)
         for place_ in self.plan.vectorized():
             self._run_vectorized(place_, await_on_loop)
-            self._write(saves=True)
+            self._write(saves=True, slow=True)
 
-    def _write(self, *, saves: bool) -> None:
-        """Have written what is due; the driver, while there is one, has the costs saved."""
+    def _write(self, *, saves: bool, slow: bool) -> None:
+        """Have written what is due; the driver, while there is one, has the costs saved.
+
+        After slow calls that is everything: the next one may take as long, and what is waiting
+        would wait for it.
+        """
         if self.recorder is not None:
-            self.recorder.tick()
+            self.recorder.tick(everything=slow)
             if saves:
                 self.recorder.save()
 
@@ -268,7 +272,7 @@ class Pump:
                 if self.deadline.over():
                     return
                 values = reader.values(planned.call, row)
-                key = "" if self.recorder is None else self.recorder.key(place_, values)
+                key = "" if self.recorder is None else self.recorder.key(place_, row, values)
                 called = self._call_all(planned, [values])
                 for result in called.results:
                     cell = normalize(result, planned.rules)
@@ -281,12 +285,14 @@ class Pump:
                 if called.ended is not None:
                     raise called.ended
 
-    def _add(self, place_: int, rows: Rows, cells: CellColumns) -> None:
+    def _add(
+        self, place_: int, rows: Rows, cells: CellColumns, together: Rows | None = None
+    ) -> None:
         """Cells of rows in ascending order, which need not be consecutive."""
         if len(cells):
             self.builder.add(place_, _as_range(rows), cells)
             if self.recorder is not None:
-                self.recorder.add(place_, rows, cells)
+                self.recorder.add(place_, rows, cells, together)
             self.progress.add(len(cells))
 
     def _stop_if_any_failed(self, place_: int, rows: Iterable[int], cells: CellColumns) -> None:
@@ -316,23 +322,29 @@ class Pump:
             return
         started = time.perf_counter()
         given = self._vector_arguments(planned, rows)
-        for row, exc in given.failed.items():
-            self._put(place_, row, self._failed(exc))
-            if self.plan.stop_at_failure:
-                raise exc
-        rows = given.rows
+        self._add_failed(place_, given.failed, rows)
+        due, rows = rows, given.rows
         if not len(rows):
             return
         cells, failure = self._vector_cells(planned, given, await_on_loop)
         if self.plan.details:
             each = (time.perf_counter() - started) / len(rows)
             cells = cells.with_latency([each] * len(rows))
-        self._add(place_, rows, cells)
+        self._add(place_, rows, cells, due)
         if self.interrupted is not None:
             raise self.interrupted
         if failure is not None and self.plan.stop_at_failure:
             raise failure
         self._stop_if_any_failed(place_, rows, cells)
+
+    def _add_failed(self, place_: int, failed: Mapping[int, Exception], due: Rows) -> None:
+        """The rows of a vectorized call that have no arguments for it."""
+        rows = np.array(sorted(failed), np.int64)
+        cells = [self._failed(failed[row]) for row in rows.tolist()]
+        further = self.plan.evaluators[place_].further
+        self._add(place_, rows, CellColumns.of(cells, further), due)
+        if failed and self.plan.stop_at_failure:
+            raise failed[int(rows[0])]
 
     def _vector_arguments(
         self, planned: PlannedEvaluator, rows: np.ndarray[Any, Any]

@@ -25,7 +25,14 @@ from evalframe.core.errors import RunDirError
 from evalframe.core.fingerprint import of_cell
 from evalframe.core.json_text import encode
 from evalframe.core.records import Cell
-from evalframe.engines.cell_fingerprints import in_chunks, of_one_call, reads_all_rows
+from evalframe.engines.asked import gives_samples
+from evalframe.engines.cell_fingerprints import (
+    in_chunks,
+    of_call,
+    of_one_call,
+    of_sample,
+    reads_all_rows,
+)
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.plan import Plan, PlannedEvaluator, Rows
 from evalframe.results.journal import Journal
@@ -77,25 +84,40 @@ class Recorder:
                 by the pump while no driver asks any.
         """
         self._journal = journal
+        self._plan = plan
         self._evaluators = plan.evaluators
         self._inputs = inputs
         self._codes = codes
+        self._called = [of_call(codes[e.name], e.call.binding) for e in plan.evaluators]
+        task = plan.task
+        self._task = None if task is None else of_call(codes[None], task.call.binding)
         self._numbers = numbers
         self._save = save
         self._saved = time.monotonic()
 
-    def key(self, place: int, values: Sequence[Any]) -> str:
+    def key(self, place: int, row: int, values: Sequence[Any]) -> str:
         """What a cell belongs to; to be asked before a call may change what it was given.
 
         Args:
             place: The evaluator's.
+            row: The cell's.
             values: Those of its reads.
         """
-        return of_cell(self._codes[self._evaluators[place].name], values)
+        mark = of_cell(self._called[place], values)
+        samples = gives_samples(self._evaluators[place].evaluator)
+        return of_sample(mark, self._plan.repetition(row)) if samples else mark
 
-    def task_key(self, values: Sequence[Any]) -> str:
-        """The same of a task's output."""
-        return of_cell(self._codes[None], values)
+    def task_key(self, row: int, values: Sequence[Any], number: int | None) -> str:
+        """The same of a task's output.
+
+        Args:
+            row: The output's.
+            values: What the task reads.
+            number: The row's among equal ones; None where the task asks no model.
+        """
+        assert self._task is not None  # noqa: S101 - who has an output has a task
+        mark = of_cell(self._task, values)
+        return mark if number is None else of_sample(mark, self._plan.repetition(row), number)
 
     def put(
         self, place: int, row: int, key: str, cell: Cell, seconds: float | None, *, paid: bool
@@ -130,24 +152,30 @@ class Recorder:
         mark = Mark(key, self._numbers[None].of(row), row)
         self._journal.put_output(mark, encode(output) if error is None else None, error)
 
-    def add(self, place: int, rows: Rows, cells: CellColumns) -> None:
+    def add(self, place: int, rows: Rows, cells: CellColumns, together: Rows | None = None) -> None:
         """Finished cells of several rows, of an evaluator that runs in the caller's thread.
 
         Args:
             place: The evaluator's.
-            rows: Their rows; all that a vectorized evaluator was called with.
+            rows: Their rows.
             cells: One for each of them.
+            together: All rows that a vectorized evaluator was due on, these among them.
 
         Raises:
             JournalError: The disk fails.
         """
-        planned, numbers, at = self._evaluators[place], np.asarray(rows), 0
-        for keys in self._keys(planned, rows):
+        planned, numbers = self._evaluators[place], np.asarray(rows)
+        is_one_call = together is not None and reads_all_rows(planned.evaluator)
+        read = np.asarray(together) if is_one_call else numbers
+        at = done = 0
+        for keys in self._keys(planned, read):
             if at:
                 self.tick()  # so that no more waits than a chunk
-            here = slice(at, at + len(keys))
-            self._add(planned, keys, numbers[here], cells.slice(at, len(keys)))
-            at += len(keys)
+            here = read[at : at + len(keys)]
+            mine = numbers[slice(*np.searchsorted(numbers, [*here[:1], *here[-1:] + 1]))]
+            taken = [keys[place] for place in np.searchsorted(here, mine)]
+            self._add(planned, taken, mine, cells.slice(done, len(mine)))
+            at, done = at + len(keys), done + len(mine)
 
     def _add(
         self,
@@ -172,13 +200,16 @@ class Recorder:
         chunks = partial(in_chunks, binding, code, self._inputs, rows)
         return of_one_call(chunks) if reads_all_rows(planned.evaluator) else chunks()
 
-    def tick(self) -> None:
-        """Write what is due.
+    def tick(self, *, everything: bool = False) -> None:
+        """Write what is due, or all that waits.
 
         Raises:
             JournalError: The disk fails.
         """
-        self._journal.tick(time.monotonic())
+        if everything:
+            self._journal.flush()
+        else:
+            self._journal.tick(time.monotonic())
 
     def save(self) -> None:
         """Have what the run has cost, and its tracebacks, written, if it is time for that."""

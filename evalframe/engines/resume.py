@@ -21,9 +21,16 @@ import pyarrow as pa
 from evalframe.core import schema
 from evalframe.core.cells import CellColumns
 from evalframe.core.json_text import decode
-from evalframe.engines.cell_fingerprints import in_chunks, of_one_call, reads_all_rows
+from evalframe.engines.asked import gives_samples
+from evalframe.engines.cell_fingerprints import (
+    in_chunks,
+    of_one_call,
+    of_samples,
+    reads_all_rows,
+)
 from evalframe.engines.earlier import ALL, FAILED
 from evalframe.engines.inputs import Inputs
+from evalframe.engines.occurrences import Occurrences
 from evalframe.engines.plan import Call, Mask, Plan, PlannedEvaluator, PlannedTask
 from evalframe.engines.recorder import Numbering
 from evalframe.results.journal import Journal
@@ -85,7 +92,9 @@ class Resume:
         self.outputs = self.matched = self.there = 0
         self.failed: Counter[str | None] = Counter()
         self.numbers: dict[str | None, Numbering] = {}
-        self.plan = plan if plan.task is None else self._with_outputs(plan, plan.task)
+        self.plan = plan
+        if plan.task is not None:
+            self.plan = self._with_outputs(plan, plan.task)
         evaluators = tuple(map(self._with_cells, plan.evaluators))
         self.plan = replace(self.plan, evaluators=evaluators)
 
@@ -93,7 +102,7 @@ class Resume:
         todo, no_output = _whole(planned.todo, plan.rows), dict(plan.no_output)
         rows = np.arange(plan.rows)
         stored = self._journal.outputs()
-        at = self._found(stored, rows, self._chunks(planned.call, None, rows))
+        at = self._found(stored, rows, self._output_keys(planned, rows))
         rows, at = _there(rows, at, todo)
         columns = stored.take(at)
         usable, texts = _usable(columns.errors, self._only), columns.arrays[schema.OUTPUT]
@@ -109,6 +118,14 @@ class Resume:
         self.outputs = int(usable.sum())
         return replace(plan, task=replace(planned, todo=todo), no_output=no_output)
 
+    def _output_keys(self, planned: PlannedTask, rows: Numbers) -> Iterator[list[str]]:
+        chunks = self._chunks(planned.call, None, rows)
+        if gives_samples(planned.task):
+            binding, repetition_of = planned.call.binding, self.plan.repetition_of
+            occurrences = Occurrences(binding, self._inputs, repetition_of)
+            chunks = of_samples(chunks, rows, self.plan, occurrences)
+        yield from chunks
+
     def _take(self, row: int, text: str, declared: Any) -> bool:
         try:
             self._inputs.outputs[row] = checked_output(decode(text), declared)
@@ -121,7 +138,10 @@ class Resume:
         todo, together = _whole(planned.todo, self.plan.rows), reads_all_rows(planned.evaluator)
         rows = self._together(todo) if together else np.flatnonzero(self._readable())
         stored, chunks = self._journal.cells(name), partial(self._chunks, planned.call, name, rows)
-        at = self._found(stored, rows, of_one_call(chunks) if together else chunks())
+        keys = of_one_call(chunks) if together else chunks()
+        if gives_samples(planned.evaluator):
+            keys = of_samples(keys, rows, self.plan, None)
+        at = self._found(stored, rows, keys)
         is_whole = bool((at >= 0).all())
         rows, at = _there(rows, at, todo)
         cells = stored.take(at)

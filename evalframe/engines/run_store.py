@@ -18,6 +18,7 @@ from evalframe.engines.recorder import Recorder
 from evalframe.engines.resume import Resume
 from evalframe.results.builder import Builder
 from evalframe.results.journal import Journal
+from evalframe.results.journal_reader import JournalReader
 from evalframe.results.run_dir import RunDir, RunFolder
 from evalframe.results.run_record import RunRecord
 
@@ -46,7 +47,12 @@ class RunStore:
         self._dir = RunDir(path)
         self._journal: Journal | None = None
         self._found: Resume | None = None
-        self.before = self._dir.record()
+        self._closed = False
+        try:
+            self.before = self._dir.record()
+        except BaseException:
+            self._dir.close()
+            raise
 
     @property
     def replies(self) -> os.PathLike[str]:
@@ -133,12 +139,15 @@ class RunStore:
         return text
 
     def write(self, record: RunRecord) -> None:
-        """Put a record in the place of the one before.
+        """Put a record in the place of the one before, as long as the folder is this run's.
+
+        A call that blocks its loop may ask for it when the run is long over.
 
         Raises:
             RunDirError: The disk fails.
         """
-        self._dir.write(record)
+        if not self._closed:
+            self._dir.write(record)
 
     def finish(self, record: RunRecord) -> str | None:
         """Write all that waits and the record, and compact the journal.
@@ -160,6 +169,7 @@ class RunStore:
         Raises:
             JournalError: The disk fails.
         """
+        self._closed = True
         with contextlib.ExitStack() as stack:
             stack.callback(self._dir.close)
             if self._journal is not None:
@@ -176,10 +186,13 @@ def refuse_others(folder: RunFolder, there: int, given: Iterable[str]) -> None:
 
     Raises:
         RunDirError: It has results.
+        JournalError: The journal is damaged or cannot be read.
     """
     record = folder.record()
     parts = {} if record is None else record.evaluators
-    others = [name for name in parts if name not in set(given) and _made(parts[name].counts)]
+    others = [
+        name for name in parts if name not in set(given) and _made(folder, name, parts[name].counts)
+    ]
     if not there and not others:
         return
     message = (
@@ -190,5 +203,9 @@ def refuse_others(folder: RunFolder, there: int, given: Iterable[str]) -> None:
     raise RunDirError(message)
 
 
-def _made(counts: Mapping[str, int]) -> bool:
-    return not counts or counts.get("n", 0) > counts.get("n_skipped", 0)
+def _made(folder: RunFolder, name: str, counts: Mapping[str, int]) -> bool:
+    """Whether there are results of an evaluator; a run that was killed has not counted them."""
+    if counts:
+        return counts.get("n", 0) > counts.get("n_skipped", 0)
+    there = JournalReader(folder.journal, {name: {}}).cells(name)
+    return len(there) + there.unfit > 0

@@ -188,6 +188,9 @@ class RunDir(RunFolder):
         except OSError as exc:
             self.close()
             self._refuse_for(exc)
+        except BaseException:
+            self.close()
+            raise
 
     def _check_writable(self) -> None:
         with tempfile.TemporaryFile(dir=self.path):

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from evalframe.core.nested import without_surrogates
+
 FORMAT = 1
 
 _KEY = "evalframe_run"
@@ -75,8 +77,11 @@ class RunRecord:
     tracebacks: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """The text of the file."""
-        return json.dumps({_KEY: FORMAT, **asdict(self)}, ensure_ascii=False, indent=2) + "\n"
+        """The text of the file; what is no text, half of a surrogate pair, is U+FFFD in it."""
+        text: str = without_surrogates(
+            json.dumps({_KEY: FORMAT, **asdict(self)}, ensure_ascii=False, indent=2)
+        )
+        return text + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -46,3 +46,10 @@ def test_a_later_format_is_told_from_a_damaged_file():
     """The one is mended by an upgrade, the other is not."""
     with pytest.raises(NewerRecordError, match="a newer evalframe wrote it"):
         RunRecord.from_json('{"evalframe_run": 2}')
+
+
+def test_half_of_a_surrogate_pair_is_written_as_no_text():
+    """A name that holds one does not cost the run its record."""
+    text = RunRecord(experiment_name="a \ud800 b").to_json()
+
+    assert RunRecord.from_json(text.encode().decode()).experiment_name == "a \ufffd b"
