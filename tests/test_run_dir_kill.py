@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import evalframe as ef
+from evalframe.results.journal_reader import JournalReader
 from evalframe.testing import label
 
 SCRIPT = """
@@ -350,3 +351,18 @@ def test_calls_in_flight_when_the_disk_fills_come_into_the_frame(tmp_path, serve
     assert partial["eval.j.label"][0] == "yes"
     assert 0 < safe <= partial["eval.j.label"].count() < 100
     assert server.calls <= 100 + partial["eval.j.label"].count() - safe
+
+
+def test_the_cell_of_a_slow_function_does_not_wait_for_the_next_one(tmp_path):
+    """Plain functions may be slow, too, and a kill is to cost only the call that was running."""
+    there = []
+
+    def slow(input):
+        there.append(len(JournalReader(tmp_path / "journal", {"slow": {}}).cells("slow")))
+        threading.Event().wait(0.06)
+        return True
+
+    evaluator = ef.evaluator(slow, version="1")
+    ef.run_experiment(ROWS.head(4), evaluators=[evaluator], run_dir=tmp_path)
+
+    assert there == [0, 1, 2, 3]

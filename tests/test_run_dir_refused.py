@@ -252,3 +252,28 @@ def test_a_second_process_is_refused_and_told_who_runs(tmp_path, run, calls):
 
     assert calls == ["a", "b", "c"]
     assert (tmp_path / "lock").read_text() == ""
+
+
+def uncounted(folder):
+    """Take the counts out of a record, as in one of a run that was killed."""
+    record = json.loads((folder / "run.json").read_text("utf-8"))
+    record["evaluators"]["f"]["counts"] = {}
+    (folder / "run.json").write_text(json.dumps(record), "utf-8")
+
+
+def test_a_killed_run_that_has_made_nothing_is_in_nobodys_way(tmp_path, run):
+    """There is nothing that anybody could find again."""
+    run(tmp_path, data=DATA[:0])
+    uncounted(tmp_path)
+    scored = run(tmp_path, evaluators={"g": lambda output: output == "a"})
+
+    assert scored["eval.g.label"].tolist() == ["True", "False", "False"]
+
+
+def test_a_killed_run_that_has_made_something_is_not_mixed_with_others(tmp_path, run):
+    """Its results are in the journal, whatever its record says."""
+    run(tmp_path)
+    uncounted(tmp_path)
+
+    with pytest.raises(ef.RunDirError, match="none of them belongs to this run"):
+        run(tmp_path, evaluators={"g": lambda output: output == "a"})

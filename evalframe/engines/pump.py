@@ -129,15 +129,19 @@ class Pump:
                 self._run_ready(rows, reader)
             quick = time.perf_counter() - started < _BATCH_SECONDS
             self._size = min(self._size * 2, _LARGEST_BATCH) if quick else max(self._size // 2, 1)
-            self._write(saves=not driving)
+            self._write(saves=not driving, slow=not quick)
         for place_ in self.plan.vectorized():
             self._run_vectorized(place_, await_on_loop)
-            self._write(saves=True)
+            self._write(saves=True, slow=True)
 
-    def _write(self, *, saves: bool) -> None:
-        """Have written what is due; the driver, while there is one, has the costs saved."""
+    def _write(self, *, saves: bool, slow: bool) -> None:
+        """Have written what is due; the driver, while there is one, has the costs saved.
+
+        After slow calls that is everything: the next one may take as long, and what is waiting
+        would wait for it.
+        """
         if self.recorder is not None:
-            self.recorder.tick()
+            self.recorder.tick(everything=slow)
             if saves:
                 self.recorder.save()
 

@@ -184,13 +184,16 @@ class Recorder:
         keys = of_one_call(keys)
         return [keys[at] for at in np.searchsorted(whole, rows)]
 
-    def tick(self) -> None:
-        """Write what is due.
+    def tick(self, *, everything: bool = False) -> None:
+        """Write what is due, or all that waits.
 
         Raises:
             JournalError: The disk fails.
         """
-        self._journal.tick(time.monotonic())
+        if everything:
+            self._journal.flush()
+        else:
+            self._journal.tick(time.monotonic())
 
     def save(self) -> None:
         """Have what the run has cost, and its tracebacks, written, if it is time for that."""

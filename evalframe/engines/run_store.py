@@ -18,6 +18,7 @@ from evalframe.engines.recorder import Recorder
 from evalframe.engines.resume import Resume
 from evalframe.results.builder import Builder
 from evalframe.results.journal import Journal
+from evalframe.results.journal_reader import JournalReader
 from evalframe.results.run_dir import RunDir, RunFolder
 from evalframe.results.run_record import RunRecord
 
@@ -185,10 +186,13 @@ def refuse_others(folder: RunFolder, there: int, given: Iterable[str]) -> None:
 
     Raises:
         RunDirError: It has results.
+        JournalError: The journal is damaged or cannot be read.
     """
     record = folder.record()
     parts = {} if record is None else record.evaluators
-    others = [name for name in parts if name not in set(given) and _made(parts[name].counts)]
+    others = [
+        name for name in parts if name not in set(given) and _made(folder, name, parts[name].counts)
+    ]
     if not there and not others:
         return
     message = (
@@ -199,5 +203,9 @@ def refuse_others(folder: RunFolder, there: int, given: Iterable[str]) -> None:
     raise RunDirError(message)
 
 
-def _made(counts: Mapping[str, int]) -> bool:
-    return not counts or counts.get("n", 0) > counts.get("n_skipped", 0)
+def _made(folder: RunFolder, name: str, counts: Mapping[str, int]) -> bool:
+    """Whether there are results of an evaluator; a run that was killed has not counted them."""
+    if counts:
+        return counts.get("n", 0) > counts.get("n_skipped", 0)
+    there = JournalReader(folder.journal, {name: {}}).cells(name)
+    return len(there) + there.unfit > 0
