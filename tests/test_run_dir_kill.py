@@ -362,6 +362,7 @@ def test_the_cell_of_a_slow_function_does_not_wait_for_the_next_one(tmp_path):
         threading.Event().wait(0.06)
         return True
 
-    ef.run_experiment(ROWS.head(4), evaluators=[slow], run_dir=tmp_path)
+    evaluator = ef.evaluator(slow, version="1")
+    ef.run_experiment(ROWS.head(4), evaluators=[evaluator], run_dir=tmp_path)
 
     assert there == [0, 1, 2, 3]
