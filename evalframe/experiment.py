@@ -126,8 +126,8 @@ def run_experiment(
         1  2+2            False               0.0
     """
     arguments = dict(locals())
-    experiment = _experiment(arguments)
     with SignalsRaise():
+        experiment = _experiment(arguments)
         try:
             experiment.run.run()
             return experiment.ended()

@@ -202,14 +202,18 @@ class LocalRun:
             loop.call_soon_threadsafe(driver.start)
             self.pump.run(await_on_loop, has_driver=True)
         except BaseException as exc:
-            if isinstance(exc, _PATIENT):
-                loop.call_soon_threadsafe(driver.wind_down, schema.NOT_RUN)
-                # A second Ctrl-C ends the waiting.
-                with contextlib.suppress(*_INTERRUPTS):
-                    driver.ended.wait(GRACE_S + _STOP_SECONDS)
-            loop.call_soon_threadsafe(driver.stop)
-            driver.ended.wait(_STOP_SECONDS)
-            self.pump.take_rest()
+            try:
+                if isinstance(exc, _PATIENT):
+                    loop.call_soon_threadsafe(driver.wind_down, schema.NOT_RUN)
+                    # A second Ctrl-C ends the waiting.
+                    with contextlib.suppress(*_INTERRUPTS):
+                        driver.ended.wait(GRACE_S + _STOP_SECONDS)
+            finally:
+                # Also where that Ctrl-C comes just before or after the waiting: calls that go on
+                # would be paid for, and their results written nowhere.
+                loop.call_soon_threadsafe(driver.stop)
+                driver.ended.wait(_STOP_SECONDS)
+                self.pump.take_rest()
             raise
         finally:
             if watch is not None:

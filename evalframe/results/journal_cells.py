@@ -229,8 +229,10 @@ class JournalCells:
         return CellColumns({name: taken[name].combine_chunks() for name in self._fields})
 
     def marked(self, positions: Sequence[int] | np.ndarray[Any, Any]) -> pa.Table:
-        """The cells at some positions together with their marks."""
+        """The cells at some positions, which ascend, together with their marks."""
         table = pa.Table.from_batches(self._batches, self._wanted)
+        if len(positions) == len(table):
+            return table  # where nothing was replaced, a copy would double the memory of a run
         return table.take(pa.array(positions, pa.int64()))
 
     def _marks(self) -> tuple[Words, Numbers]:

@@ -49,8 +49,8 @@ class JournalFile:
         self._end = scan.end
         self._torn = False
         self._descriptor = -1
-        self._open()
         try:
+            self._open()
             if self._end == 0:
                 self._write(schema_message(columns))
         except BaseException:

@@ -135,3 +135,25 @@ def test_a_batch_that_cannot_be_cut_off_at_once_is_cut_off_before_the_next(file,
     assert content(file.path) == [[1, 2]]
     file.append(numbers(4))
     assert content(file.path) == [[1, 2], [4]]
+
+
+def next_descriptor():
+    """The lowest one that is free."""
+    found = os.dup(0)
+    os.close(found)
+    return found
+
+
+def test_a_file_whose_torn_tail_cannot_be_cut_off_is_not_left_open(tmp_path, monkeypatch):
+    """Who was refused a journal holds nothing of it."""
+    before = next_descriptor()
+
+    def failing(*_):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "ftruncate", failing)
+        with pytest.raises(OSError, match="Input/output error"):
+            JournalFile(tmp_path / "file.arrows", numbers(1).schema)
+
+    assert next_descriptor() == before
