@@ -21,6 +21,7 @@ import pandas as pd
 from evalframe.core.errors import ExperimentError
 from evalframe.data.dataset import Dataset
 from evalframe.engines.cost_table import Line, cost_table
+from evalframe.engines.earlier import ALL
 from evalframe.engines.left_to_do import LeftToDo
 from evalframe.engines.plan import PlannedEvaluator
 from evalframe.engines.planning import Planning
@@ -63,6 +64,7 @@ def estimate(
     dataset_output: Hashable = None,
     metadata: Any = None,
     only: str | None = None,
+    overwrite: bool = False,
     repetitions: int = 1,
     run_dir: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
@@ -91,8 +93,9 @@ def estimate(
         output: Column that plays this role.
         dataset_output: Column that plays this role.
         metadata: Column, or list of columns, that plays this role.
-        only: As for `run_experiment`. Results that the frame has are made anew without it, as
-            with `overwrite=True`.
+        only: As for `run_experiment`.
+        overwrite: As for `run_experiment`; results that the frame has count as made anew also
+            without it, where there is no `only`.
         repetitions: How often each row is to be run.
         run_dir: The run's folder. It is looked into, also while a run uses it, and neither
             changed nor made; only a probe makes it, for its replies.
@@ -125,8 +128,10 @@ def estimate(
     roles |= {"dataset_output": dataset_output, "metadata": metadata}
     if _are_evaluators(task) and not evaluators:
         task, evaluators = None, task
-    options = {**_WITHOUT_A_SAY, "only": only, "overwrite": only is None}
+    options = {**_WITHOUT_A_SAY, "only": only, "overwrite": overwrite}
     options |= {"repetitions": repetitions, "run_dir": run_dir}
+    problems = check_options(options) + _probe_problems(probe)
+    options["overwrite"] = only is None
     rows = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
     planning = Planning(
         rows,
@@ -134,13 +139,13 @@ def estimate(
         evaluators,
         roles,
         options,
-        problems=check_options(options) + _probe_problems(probe),
+        problems=problems,
         is_dataset=isinstance(dataset, Dataset),
     )
     folder = None if run_dir is None else RunReader(run_dir)
-    left = LeftToDo(planning, folder, only)
+    left = LeftToDo(planning, folder, only, overwrite=overwrite)
     parts = _parts(planning, left)
-    replies = _opened(cache, folder, probe)
+    replies = _opened(cache, folder if only != ALL else None, probe)
     try:
         _ask(parts, left, replies, probe)
     finally:

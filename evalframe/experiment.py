@@ -68,7 +68,8 @@ def run_experiment(
             makes the outputs that are not there (null, also where it returned None), and all
             cells of their rows are run again. What a run that is cut short does not come to
             stays as it was, also with "all". Not together with `dry_run`.
-        overwrite: Replace the results of evaluators of the same name, and `output`.
+        overwrite: Replace the results of evaluators of the same name, and `output`; go on in a
+            `run_dir` of which nothing belongs to this run.
         repetitions: How often each row is run; a row's repetitions stand together.
         dry_run: True: the first 10 rows only; a number: the first so many.
         details: Add `eval.<name>.latency_s`, in seconds (a vectorized call's time is shared

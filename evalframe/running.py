@@ -22,6 +22,7 @@ from evalframe.core.errors import JournalError
 from evalframe.data.dataset import Dataset
 from evalframe.engines.account import Account
 from evalframe.engines.cell_fingerprints import Fingerprints
+from evalframe.engines.earlier import ALL
 from evalframe.engines.local import LocalRun
 from evalframe.engines.plan import Mask
 from evalframe.engines.planning import Planning
@@ -109,15 +110,15 @@ class Experiment:
             self.inputs,
             codes,
             only=self.options["only"],
-            adds=self.prior.has_results,
+            adds=self.prior.has_results or self.options["overwrite"] or not self.plan.rows,
             save=self._save,
         )
         if self.plan.max_cost is not None:
             refuse_unpriced(self.plan)
         store.restore(self.builder, self.plan)
-        self.plan = replace(
-            self.plan, cache=opened_cache(store.replies if cache is None else cache)
-        )
+        if cache is None and self.options["only"] != ALL:
+            cache = store.replies  # to make all anew is to ask anew
+        self.plan = replace(self.plan, cache=opened_cache(cache))
         return store.recorder
 
     @property
@@ -159,7 +160,8 @@ class Experiment:
         if plan.deadline is None and plan.max_requests is None and plan.max_cost is None:
             return []  # to look for what no limit can have left takes as long as a small run
         stayed = {"cell": self.builder.stayed, "task output": self.run.stayed}
-        return left_over(frame, self._due(), stayed, self.options["only"])
+        only, resumes = self.options["only"], self.store is not None
+        return left_over(frame, self._due(), stayed, only, resumes=resumes)
 
     def _due(self) -> dict[str, Mask]:
         """The error columns of what the run consists of -> for each row whether it was to do it."""

@@ -24,6 +24,8 @@ def left_over(
     due: Mapping[str, np.ndarray[Any, Any]],
     stayed: Mapping[str, Mapping[str, int]],
     only: str | None,
+    *,
+    resumes: bool = False,
 ) -> list[str]:
     """What to tell the user: a text for each of the two ends that left something.
 
@@ -33,6 +35,7 @@ def left_over(
             the run was to make it. What an earlier run left is no news.
         stayed: What -> reason -> how many of it were to be made anew and are those of before.
         only: The word of the run; None if it made everything.
+        resumes: Whether the same call goes on from where it ended.
     """
     notes = []
     for error, reason in _ENDS.items():
@@ -47,6 +50,8 @@ def left_over(
         parts += [f"{' and '.join(as_before)} stayed as before"] if as_before else []
         if parts:
             way = _way_on(only, left=bool(left), as_before=bool(as_before))
+            if resumes and only is None:
+                way = "To go on, make the same call again."
             notes.append(f"{reason}: {', and '.join(parts)}. {way}")
     return notes
 

@@ -20,13 +20,16 @@ class LeftToDo:
         new_outputs: For each row whether the task is to make its output.
     """
 
-    def __init__(self, planning: Planning, folder: RunReader | None, only: str | None) -> None:
+    def __init__(
+        self, planning: Planning, folder: RunReader | None, only: str | None, *, overwrite: bool
+    ) -> None:
         """Look into the folder.
 
         Args:
             planning: The run as it would be without a run_dir.
             folder: The run_dir, if it has one.
             only: The run's `only=`.
+            overwrite: The run's `overwrite=`.
 
         Raises:
             RunDirError: Nothing in the folder belongs to this run.
@@ -37,7 +40,8 @@ class LeftToDo:
         self.plan = planning.plan
         self.inputs = planning.inputs(pd.RangeIndex(self.plan.rows))
         if folder is not None:
-            codes, adds = planning.all_codes, self._prior.has_results
+            codes = planning.all_codes
+            adds = self._prior.has_results or overwrite or not self.plan.rows
             found = folder.resume(self.plan, self.inputs, codes, only=only, adds=adds)
             self.plan, self._restored = found.plan, found.cells
         self.new_outputs = self._todo(self.plan.task)

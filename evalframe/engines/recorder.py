@@ -160,41 +160,10 @@ class Recorder:
             rows: Their rows.
             cells: One for each of them.
             together: All rows that a vectorized evaluator was due on, these among them.
-<<<<<<< HEAD
-=======
-        """
-        planned = self._evaluators[place]
-        keys = self._keys(planned, rows, together)
-        numbers = np.asarray(rows)
-        if cells.errors.null_count < len(cells):
-            errors = cells.errors.to_pylist()
-            made = [at for at, error in enumerate(errors) if error not in schema.PENDING]
-            if len(made) < len(errors):
-                keys, numbers = [keys[at] for at in made], numbers[made]
-                cells = cells.take(pa.array(made, pa.int64()))
-        numbering = self._numbers[planned.name]
-        occurrences = [numbering.of(row) for row in numbers.tolist()]
-        paid = planned.evaluator.vectorized
-        self._journal.add(planned.name, keys, occurrences, numbers.tolist(), cells, paid=paid)
-
-    def _keys(self, planned: PlannedEvaluator, rows: Rows, together: Rows | None) -> list[str]:
-        whole = together if reads_all_rows(planned.evaluator) else None
-        code, read = self._codes[planned.name], rows if whole is None else whole
-        chunks = in_chunks(planned.call.binding, code, self._inputs, read)
-        keys = [key for chunk in chunks for key in chunk]
-        if whole is None:
-            return keys
-        keys = of_one_call(keys)
-        return [keys[at] for at in np.searchsorted(whole, rows)]
-
-    def tick(self, *, everything: bool = False) -> None:
-        """Write what is due, or all that waits.
->>>>>>> w5-review
 
         Raises:
             JournalError: The disk fails.
         """
-<<<<<<< HEAD
         planned, numbers = self._evaluators[place], np.asarray(rows)
         is_one_call = together is not None and reads_all_rows(planned.evaluator)
         read = np.asarray(together) if is_one_call else numbers
@@ -237,8 +206,6 @@ class Recorder:
         Raises:
             JournalError: The disk fails.
         """
-=======
->>>>>>> w5-review
         if everything:
             self._journal.flush()
         else:

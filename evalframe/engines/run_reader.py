@@ -11,7 +11,8 @@ import os
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.plan import Plan
 from evalframe.engines.resume import Resume
-from evalframe.engines.run_store import Codes, refuse_others
+from evalframe.engines.run_store import Codes
+from evalframe.engines.strangers import refuse_others
 from evalframe.results.journal_reader import JournalReader
 from evalframe.results.run_dir import RunFolder
 
@@ -54,7 +55,7 @@ class RunReader:
             inputs: What its calls read; outputs of the task that are there go in.
             codes: Evaluator, None for the task -> the digest of its code.
             only: The run's `only=`.
-            adds: Whether the frame has results already that the run goes on from.
+            adds: Whether the run may add to a folder of which nothing belongs to it.
 
         Raises:
             RunDirError: Nothing in the folder belongs to this run.
@@ -64,5 +65,5 @@ class RunReader:
         journal = JournalReader(self._folder.journal, further, details=plan.details)
         found = Resume(plan, inputs, journal, codes, only)
         if not found.matched and not adds:
-            refuse_others(self._folder, found.there, further)
+            refuse_others(self._folder, found.there, codes)
         return found

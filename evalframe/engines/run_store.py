@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
-from evalframe.core.errors import JournalError, RunDirError, counted, listed
+from evalframe.core.errors import JournalError, RunDirError, counted
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.plan import Plan
 from evalframe.engines.recorder import Recorder
 from evalframe.engines.resume import Resume
+from evalframe.engines.strangers import refuse_others
+from evalframe.llm.spent import Spent
 from evalframe.results.builder import Builder
 from evalframe.results.journal import Journal
-from evalframe.results.journal_reader import JournalReader
-from evalframe.results.run_dir import RunDir, RunFolder
+from evalframe.results.run_dir import RunDir
 from evalframe.results.run_record import RunRecord
 
 Codes = Mapping[str | None, str]
@@ -76,7 +78,7 @@ class RunStore:
             inputs: What its calls read; outputs of the task that are there go in.
             codes: Evaluator, None for the task -> the digest of its code.
             only: The run's `only=`.
-            adds: Whether the frame has results already that the run goes on from.
+            adds: Whether the run may add to a folder of which nothing belongs to it.
             save: Writes what the run has cost so far.
 
         Raises:
@@ -88,7 +90,7 @@ class RunStore:
         self._journal = Journal(self._dir.journal, further, task=has_task, details=plan.details)
         found = self._found = Resume(plan, inputs, self._journal, codes, only)
         if not found.matched and not adds:
-            refuse_others(self._dir, found.there, further)
+            refuse_others(self._dir, found.there, codes)
         self.recorder = Recorder(self._journal, found.plan, inputs, codes, found.numbers, save=save)
         return found.plan
 
@@ -110,16 +112,34 @@ class RunStore:
         return 0 if kept is None else len(kept.rows)
 
     def usage(self) -> dict[str, dict[str, Any]]:
-        """What the results that were taken over have cost: evaluator, or "<task>" -> facts."""
+        """What the results that were taken over have cost: evaluator, or "<task>" -> facts.
+
+        A cost of which a part is not known is None.
+        """
         if self.before is None:
             return {}
         # Who is no evaluator is the task.
         names = self.before.evaluators
-        return {
+        known = {
             who: facts
             for who, facts in self.before.usage.items()
             if self.reused(who if who in names else None)
         }
+        nothing = {**asdict(Spent()), "models": []}
+        return known | {who: known.get(who, nothing) | {"cost": None} for who in self._untold()}
+
+    def _untold(self) -> dict[str, int]:
+        """Judges -> of how many of their cells nobody knows the cost: their run was killed."""
+        if self.before is None or self._found is None:
+            return {}
+        told, parts = self.before.usage, self.before.evaluators
+        # Valid cells alone: one that was skipped may have asked nobody.
+        lacking = {
+            name: kept.cells.errors.null_count - told.get(name, {}).get("cells", 0)
+            for name, kept in self._found.cells.items()
+            if name in parts and parts[name].kind == "LLM"
+        }
+        return {name: count for name, count in lacking.items() if count > 0}
 
     def note(self) -> str | None:
         """What to tell the user of results that were not made now; None if all were."""
@@ -136,6 +156,11 @@ class RunStore:
         failed = found.failed.total()
         if failed:
             text += f" {failed:,} of them failed; only='failed' runs those again."
+        for name, count in self._untold().items():
+            text += (
+                f" What {counted(count, 'cell')} of {name!r} cost is not known: the run that made "
+                "them was killed before it could say."
+            )
         return text
 
     def write(self, record: RunRecord) -> None:
@@ -174,38 +199,3 @@ class RunStore:
             stack.callback(self._dir.close)
             if self._journal is not None:
                 stack.callback(self._journal.close)
-
-
-def refuse_others(folder: RunFolder, there: int, given: Iterable[str]) -> None:
-    """Refuse a folder of which a run can take over nothing, if it has results.
-
-    Args:
-        folder: The run_dir.
-        there: Cells and outputs that it has of the run's evaluators and task.
-        given: The names of the run's evaluators.
-
-    Raises:
-        RunDirError: It has results.
-        JournalError: The journal is damaged or cannot be read.
-    """
-    record = folder.record()
-    parts = {} if record is None else record.evaluators
-    others = [
-        name for name in parts if name not in set(given) and _made(folder, name, parts[name].counts)
-    ]
-    if not there and not others:
-        return
-    message = (
-        f"{folder.shown} holds results of {listed(parts) if parts else 'an earlier run'}, and "
-        "none of them belongs to this run: they are of other rows, other evaluators or other "
-        "code. Name another run_dir, or delete this one to start anew."
-    )
-    raise RunDirError(message)
-
-
-def _made(folder: RunFolder, name: str, counts: Mapping[str, int]) -> bool:
-    """Whether there are results of an evaluator; a run that was killed has not counted them."""
-    if counts:
-        return counts.get("n", 0) > counts.get("n_skipped", 0)
-    there = JournalReader(folder.journal, {name: {}}).cells(name)
-    return len(there) + there.unfit > 0

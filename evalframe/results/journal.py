@@ -246,7 +246,8 @@ class Journal:
         return JournalError(
             f"The disk of the journal {str(self._folder)!r} fails: {exc.strerror or exc}. "
             f"Cells that are safe in it: {', '.join(counts) or 'none yet'}. Finished, but not "
-            f"written: {waiting:,}. Make room, then call run_experiment again with the same "
-            "run_dir: it goes on from there.",
+            f"written: {waiting:,}, and what calls in flight have given since; `.partial` has all "
+            "of it. Make room, then call run_experiment again with the same run_dir: it goes on "
+            "from there.",
             safe=safe,
         )

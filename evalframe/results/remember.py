@@ -108,7 +108,7 @@ def remember(
         untouched: Evaluators whose results all stayed as they were.
     """
     old = remembered(before)
-    there = set(schema.evaluators_in(frame.columns))
+    there = schema.evaluators_in(frame.columns)
     known = {name: info for name, info in old.evaluators.items() if name in there}
     for name, info in evaluators.items():
         made = counts(frame, name)
@@ -123,7 +123,10 @@ def remember(
     of_task = old.usage.keys() - old.evaluators.keys() if run.task is None else ()
     kept = {*known, *of_task, *continued}
     earlier = {who: facts for who, facts in old.usage.items() if who in kept}
-    spent = total_usage(earlier, run.usage, continued)
+    total = total_usage(earlier, run.usage, continued)
+    # The task first, then evaluators as they stand in the frame.
+    order = [who for who in total if who not in there]
+    spent = {who: total[who] for who in (*order, *(name for name in there if name in total))}
     whole = replace(run, evaluators=known, tracebacks=traces, usage=spent)
     if run.task is None:
         whole = replace(whole, task=old.task, task_version=old.task_version)

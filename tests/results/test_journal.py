@@ -491,8 +491,9 @@ def test_a_full_disk_is_an_error_that_names_what_is_safe(tmp_path, size):
     assert safe == str({None: 1, "judge": count, "exact": 0})
     assert message == (
         f"The disk of the journal {str(tmp_path)!r} fails: File too large. Cells that are safe in "
-        f"it: task 1, 'judge' {count}, 'exact' 0. Finished, but not written: 1. Make room, then "
-        "call run_experiment again with the same run_dir: it goes on from there."
+        f"it: task 1, 'judge' {count}, 'exact' 0. Finished, but not written: 1, and what calls in "
+        "flight have given since; `.partial` has all of it. Make room, then call run_experiment "
+        "again with the same run_dir: it goes on from there."
     )
 
 
