@@ -55,9 +55,12 @@ class ReplyCache:
             raise self.unusable(exc) from exc
         try:
             self._open(reads_only=reads_only)
-        except sqlite3.Error as exc:
+        except BaseException as exc:
+            # Also at a Ctrl-C, after which the file would stay locked for this very process.
             self._db.close()
-            raise self.unusable(exc) from exc
+            if isinstance(exc, sqlite3.Error):
+                raise self.unusable(exc) from exc
+            raise
 
     def unusable(self, exc: sqlite3.Error) -> CacheError:
         """What to say of a failure of the file."""

@@ -171,10 +171,13 @@ class RunLock:
         """Let others in; harmless when it was done."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            # A full disk takes no text, but gives up some.
-            with contextlib.suppress(OSError):
-                os.ftruncate(descriptor, 0)
-            os.close(descriptor)
+            try:
+                # A full disk takes no text, but gives up some.
+                with contextlib.suppress(OSError):
+                    os.ftruncate(descriptor, 0)
+            finally:
+                # Also at a Ctrl-C: nobody else knows the descriptor any more.
+                os.close(descriptor)
 
     def leave(self) -> None:
         """In a forked child: keep neither the lock nor the right to release it.

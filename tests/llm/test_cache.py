@@ -254,3 +254,22 @@ def test_who_only_reads_finds_a_file_of_any_name(tmp_path, name):
     cache.close()
 
     assert only_read(tmp_path / name, "a") == [REPLY.text]
+
+
+def test_a_file_that_ctrl_c_kept_from_being_made_is_not_locked(path, monkeypatch):
+    """The next run in this process makes it."""
+
+    def interrupted(cache):
+        cache._db.execute("BEGIN IMMEDIATE")  # noqa: SLF001 - as far as it came
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ReplyCache, "_make", interrupted)
+        with pytest.raises(KeyboardInterrupt) as kept:
+            ReplyCache(path)
+    cache = ReplyCache(path)
+    cache.put("key", REPLY)
+
+    assert cache.get("key") == REPLY
+    assert kept.traceback  # which in a notebook keeps the one that was not made
+    cache.close()

@@ -175,3 +175,18 @@ def test_without_locks_a_file_that_names_nobody_who_runs_is_taken_over(path, tex
     lock.release()
 
     assert holder.pid == os.getpid()
+
+
+def test_a_release_that_ctrl_c_ends_lets_others_in_all_the_same(path, monkeypatch):
+    """Nobody could release it any more."""
+    lock = RunLock(path)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "ftruncate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lock.release()
+
+    RunLock(path).release()
