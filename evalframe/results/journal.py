@@ -158,7 +158,9 @@ class Journal:
         Raises:
             JournalError: The disk fails.
         """
-        self._write([table for table in self._tables.values() if table.due(now)])
+        due = [table for table in self._tables.values() if table.due(now)]
+        if due:
+            self._write(due)
 
     def flush(self) -> None:
         """Write all that waits.

@@ -36,6 +36,10 @@ FORMAT = 1
 _SEAL_KEY = "evalframe.journal"
 _SEAL = re.compile(rb"evalframe\.journal format=(\d{4}) crc=([0-9a-f]{8}) body=([0-9a-f]{16})")
 _BLANK = f"evalframe.journal format={FORMAT:04d} crc={0:08x} body={0:016x}"
+_UNSEALED = {_SEAL_KEY: _BLANK}
+_BLANK_BYTES = _BLANK.encode()
+_CHECKSUM_AT = _BLANK_BYTES.index(b"crc=") + len(b"crc=")
+_BODY_AT = _BLANK_BYTES.index(b"body=") + len(b"body=")
 _DIGITS = 8  # of the checksum
 
 # Given, so that pyarrow does not look for its defaults in the environment at every batch.
@@ -57,13 +61,12 @@ def schema_message(columns: pa.Schema) -> bytes:
 def batch_message(rows: pa.RecordBatch) -> bytes:
     """Some rows for a file that begins with the schema of `rows`."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=_OPTIONS) as stream:
-        stream.write_batch(rows, {_SEAL_KEY: _BLANK})
-        end = sink.tell()
+    # Not closed: that would only write the end mark.
+    pa.ipc.new_stream(sink, rows.schema, options=_OPTIONS).write_batch(rows, _UNSEALED)
     written = memoryview(sink.getvalue())
     # A stream begins with its schema, which has no body.
     _, length = _HEAD.unpack_from(written)
-    return _sealed(written[_HEAD.size + length : end])
+    return _sealed(written[_HEAD.size + length :])
 
 
 def _sealed(message: bytes | memoryview) -> bytes:
@@ -71,10 +74,9 @@ def _sealed(message: bytes | memoryview) -> bytes:
     data = bytearray(message)
     _, length = _HEAD.unpack_from(data)
     body = len(data) - _HEAD.size - length
-    at = data.index(_BLANK.encode())
-    seal = f"evalframe.journal format={FORMAT:04d} crc={0:08x} body={body:016x}".encode()
-    data[at : at + len(seal)] = seal
-    checksum = at + seal.index(b"crc=") + len(b"crc=")
+    at = data.index(_BLANK_BYTES)
+    data[at + _BODY_AT : at + len(_BLANK_BYTES)] = b"%016x" % body
+    checksum = at + _CHECKSUM_AT
     data[checksum : checksum + _DIGITS] = b"%08x" % zlib.crc32(data)
     return bytes(data)
 

@@ -118,7 +118,6 @@ class JournalTable:
         self._name = name
         self._fields = dict(fields)
         self._columns = columns_of(name, fields)
-        self._names = self._columns.names
         self._row_type = pa.struct(list(self._columns))
         self.further = len(set(fields) - set(schema.FIELDS) - set(schema.DETAILS))
         self.file = JournalFile(self._newest(), self._columns)
@@ -192,10 +191,16 @@ class JournalTable:
         count = len(self._rows)
         if not count:
             return
-        batch = joined(list(self._batches(self._rows[:count])))
+        waiting = self._rows[:count]
+        few = [row for row in waiting if isinstance(row, tuple)] if count <= _FEW_ROWS else []
+        # Mostly it is a row or two, and the rest of this would take longer than they.
+        batch = self._batch(few) if len(few) == count else joined(list(self._batches(waiting)))
         self._grown = True
-        for start in range(0, len(batch), _BATCH_ROWS):
-            self.file.append(batch.slice(start, _BATCH_ROWS))
+        if len(batch) <= _BATCH_ROWS:
+            self.file.append(batch)
+        else:
+            for start in range(0, len(batch), _BATCH_ROWS):
+                self.file.append(batch.slice(start, _BATCH_ROWS))
         # Last: if Ctrl-C comes before it, the rows are written twice, which is harmless.
         del self._rows[:count]
         self.waiting -= len(batch)
@@ -218,8 +223,7 @@ class JournalTable:
 
     def _few(self, rows: list[_Row]) -> pa.RecordBatch:
         """Rows as one array of structs: half the price of an array per column, for one row."""
-        structs = [dict(zip(self._names, row, strict=True)) for row in rows]
-        return pa.RecordBatch.from_struct_array(pa.array(structs, self._row_type))
+        return pa.RecordBatch.from_struct_array(pa.array(rows, self._row_type))
 
     def _many(self, rows: list[_Row]) -> pa.RecordBatch:
         columns = zip(*rows, strict=True)
