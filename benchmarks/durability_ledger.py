@@ -64,4 +64,5 @@ def counted(ledger: Ledger) -> None:
         finally:
             ledger.end()
 
+    # A method of a class in the place of another, which type checkers take for a slip.
     openai.AsyncOpenAI.post = counting  # type: ignore[assignment,method-assign]

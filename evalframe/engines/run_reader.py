@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 
+from evalframe.engines.belonging import resumed
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.plan import Plan
 from evalframe.engines.resume import Resume
 from evalframe.engines.run_store import Codes
-from evalframe.engines.strangers import refuse_others
 from evalframe.results.journal_reader import JournalReader
 from evalframe.results.run_dir import RunFolder
 
@@ -63,7 +63,4 @@ class RunReader:
         """
         further = {planned.name: planned.further for planned in plan.evaluators}
         journal = JournalReader(self._folder.journal, further, details=plan.details)
-        found = Resume(plan, inputs, journal, codes, only)
-        if not found.matched and not adds:
-            refuse_others(self._folder, found.there, codes)
-        return found
+        return resumed(self._folder, journal, plan, inputs, codes, only=only, adds=adds)

@@ -13,11 +13,11 @@ from dataclasses import asdict
 from typing import Any
 
 from evalframe.core.errors import JournalError, RunDirError, counted
+from evalframe.engines.belonging import resumed
 from evalframe.engines.inputs import Inputs
 from evalframe.engines.plan import Plan
 from evalframe.engines.recorder import Recorder
 from evalframe.engines.resume import Resume
-from evalframe.engines.strangers import refuse_others
 from evalframe.llm.spent import Spent
 from evalframe.results.builder import Builder
 from evalframe.results.journal import Journal
@@ -87,11 +87,11 @@ class RunStore:
         """
         further = {planned.name: planned.further for planned in plan.evaluators}
         has_task = plan.task is not None
-        self._journal = Journal(self._dir.journal, further, task=has_task, details=plan.details)
-        found = self._found = Resume(plan, inputs, self._journal, codes, only)
-        if not found.matched and not adds:
-            refuse_others(self._dir, found.there, codes)
-        self.recorder = Recorder(self._journal, found.plan, inputs, codes, found.numbers, save=save)
+        journal = Journal(self._dir.journal, further, task=has_task, details=plan.details)
+        self._journal = journal
+        found = resumed(self._dir, journal, plan, inputs, codes, only=only, adds=adds)
+        self._found = found
+        self.recorder = Recorder(journal, found.plan, inputs, codes, found.numbers, save=save)
         return found.plan
 
     def restore(self, builder: Builder, plan: Plan) -> None:

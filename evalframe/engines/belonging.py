@@ -1,16 +1,51 @@
-"""A run_dir of which nothing belongs to a run."""
+"""What of a run_dir belongs to a run; one of which nothing does is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from evalframe.core.errors import RunDirError, listed
+from evalframe.engines.inputs import Inputs
+from evalframe.engines.plan import Plan
+from evalframe.engines.resume import Resume
+from evalframe.results.journal import Journal
 from evalframe.results.journal_reader import JournalReader
 from evalframe.results.run_dir import RunFolder
 from evalframe.results.run_record import PartRecord, RunRecord
 
 
-def refuse_others(folder: RunFolder, there: int, codes: Mapping[str | None, str]) -> None:
+def resumed(
+    folder: RunFolder,
+    journal: Journal | JournalReader,
+    plan: Plan,
+    inputs: Inputs,
+    codes: Mapping[str | None, str],
+    *,
+    only: str | None,
+    adds: bool,
+) -> Resume:
+    """What a run takes over from its folder, and what is left to do.
+
+    Args:
+        folder: The run_dir.
+        journal: Its journal.
+        plan: The run as it would be without.
+        inputs: What its calls read; outputs of the task that are there go in.
+        codes: Evaluator, None for the task -> the digest of its code.
+        only: The run's `only=`.
+        adds: Whether the run may add to a folder of which nothing belongs to it.
+
+    Raises:
+        RunDirError: Nothing in the folder belongs to this run.
+        JournalError: The journal is damaged or cannot be read.
+    """
+    found = Resume(plan, inputs, journal, codes, only)
+    if not found.matched and not adds:
+        _refuse_others(folder, found.there, codes)
+    return found
+
+
+def _refuse_others(folder: RunFolder, there: int, codes: Mapping[str | None, str]) -> None:
     """Refuse a folder of which a run can take over nothing, if it has results.
 
     Args:
